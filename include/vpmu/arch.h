@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The architectural PMU of one vCPU, as a guest sees it: CPUID, MSRs, RDPMC, PMI.
+ *
+ * Three index spaces: `msr` is ECX of RDMSR and WRMSR, `rdpmc_idx` is ECX of
+ * RDPMC, `pmc` numbers this PMU's counters (GP from 0, then fixed).
+ *
+ * Every function is called on the vCPU's own CPU or while it is stopped; none
+ * blocks except where it may create or release a provider's event (WRMSR, reset,
+ * load: see provider.h). The instruction being emulated has not retired when a
+ * function is called: the embedder retires it afterwards, so an enabling WRMSR is
+ * counted and a disabling one is not.
+ */
+#ifndef VPMU_ARCH_H
+#define VPMU_ARCH_H
+
+#include <vpmu/model.h>
+#include <vpmu/msr.h>
+#include <vpmu/ops.h>
+#include <vpmu/provider.h>
+#include <vpmu/result.h>
+
+struct vpmu_arch;
+
+struct vpmu_arch_config {
+	uint32_t size;                  /* sizeof(struct vpmu_arch_config) */
+	const struct vpmu_model *model;
+	uint8_t version;                /* 1 .. the model's; 0: the model's */
+	uint8_t n_gp;                   /* 1 .. the model's; 0: the model's */
+	int8_t n_fixed;                 /* 0 .. the model's; -1: the model's (version
+					   1 has none; at most 3 until topdown) */
+	uint64_t capabilities;          /* IA32_PERF_CAPABILITIES, within the
+					   model's; used as it is */
+	struct vpmu_provider *provider; /* this vCPU's */
+	const struct vpmu_ops *ops;     /* kick and pmi at least */
+	void *ctx;                      /* passed to each hook */
+};
+
+struct vpmu_cpuid {
+	uint32_t eax, ebx, ecx, edx;
+};
+
+/* A selector that the guest has enabled and nobody counts. */
+struct vpmu_told {
+	uint64_t select;   /* event select and unit mask, edge, inv, cmask */
+	uint64_t times;    /* how often it was enabled */
+	const char *name;  /* from the model's table, or NULL */
+	const char *needs; /* option that would count it, or NULL */
+};
+#define VPMU_TOLD_MAX 16
+
+/**
+ * Bytes of memory that a vCPU's PMU needs, or why the configuration is refused.
+ *
+ * @size: bytes, a multiple of 8; the memory must be aligned to 8
+ * @err:  filled on failure
+ *
+ * Pure. Returns 0; -VPMU_EINVAL on a bad config; -VPMU_EOPNOTSUPP when the model
+ * or the provider has less than was asked for.
+ */
+int vpmu_arch_size(const struct vpmu_arch_config *cfg, size_t *size,
+		   struct vpmu_error *err);
+
+/**
+ * Set up a vCPU's PMU in memory of vpmu_arch_size() bytes, in the state after
+ * power-on. Returns and fails like vpmu_arch_size().
+ */
+int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
+		   struct vpmu_error *err);
+
+/**
+ * RESET: every register to its power-on value, every event released.
+ * INIT (@init true) leaves the counters and selectors as they are and clears
+ * IA32_DEBUGCTL. Source: SDM vol. 3, "Processor State After Reset"; facts sheet
+ * arch-perfmon, "Reset / INIT".
+ */
+void vpmu_arch_reset(struct vpmu_arch *v, bool init);
+
+/**
+ * Fill in the PMU's part of a CPUID leaf: leaf 0AH whole; PDCM (leaf 1 ECX[15])
+ * set or cleared; every other bit of @regs stays as the caller has filled it.
+ * Pure. Returns true when something in the leaf is the PMU's.
+ */
+bool vpmu_arch_cpuid(const struct vpmu_arch *v, uint32_t leaf, uint32_t subleaf,
+		     struct vpmu_cpuid *regs);
+
+/** IA32_MISC_ENABLE's PMU bits: the value of bits 7, 11, 12; others are 0. Pure. */
+uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v);
+
+/**
+ * A guest's RDMSR. @value is written only when VPMU_HANDLED. Changes nothing that
+ * a guest can see.
+ */
+enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr, uint64_t *value);
+
+/**
+ * A guest's WRMSR.
+ *
+ * @value: EDX:EAX; a set reserved bit is a fault, never masked silently
+ *
+ * May call every hook of ops.h but kick, and every one of the provider.
+ * Returns VPMU_NOT_MINE when @msr is no PMU register of any model; VPMU_FAULT also
+ * for PMU registers that this configuration does not have.
+ */
+enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr, uint64_t value);
+
+/**
+ * A guest's RDPMC whose privilege the embedder has checked (CPL, CR4.PCE).
+ *
+ * @rdpmc_idx: ECX
+ * @value:     EDX:EAX, zero-extended from the counter's width
+ *
+ * Returns VPMU_HANDLED or VPMU_FAULT.
+ * Source: SDM vol. 2, "RDPMC".
+ */
+enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx,
+				 uint64_t *value);
+
+/**
+ * Second half of overflows: to be called on the vCPU before it enters the guest,
+ * after ops->kick. Sets status bits, freezes, raises the PMI (ops->pmi, once).
+ */
+void vpmu_arch_service(struct vpmu_arch *v);
+
+/**
+ * The vCPU entered (@entered) or left system management mode: with
+ * IA32_DEBUGCTL.FREEZE_WHILE_SMM nothing counts in between.
+ */
+void vpmu_arch_smm(struct vpmu_arch *v, bool entered);
+
+/** Number @i of the selectors programmed in vain, or false after the last. */
+bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told);
+
+/**
+ * What a counter is doing, for queries by the host.
+ */
+struct vpmu_pmc_info {
+	uint64_t select;  /* PERFEVTSEL, or FIXED_CTR_CTRL's four bits of it */
+	uint64_t value;   /* as the guest would read it */
+	uint8_t enabled;  /* counts by its own and the global enable bits */
+	uint8_t state;    /* enum vpmu_event_state of the provider's event */
+	uint8_t quality;  /* enum vpmu_quality */
+};
+bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc, struct vpmu_pmc_info *info);
+
+/**
+ * Save everything that the guest can see and everything needed to go on.
+ *
+ * @buf:  at least @size bytes; NULL: only measure
+ * @used: bytes written or needed
+ *
+ * Returns 0, or -VPMU_E2BIG. Changes nothing that a guest can see.
+ */
+int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used);
+
+/**
+ * Load what vpmu_arch_save() wrote, into a PMU of the same or a larger
+ * configuration. Every field is checked first; on failure nothing has changed.
+ * Returns 0; -VPMU_EINVAL for malformed data or a register value that this
+ * configuration does not allow; -VPMU_ENOSYS for a newer version.
+ */
+int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size);
+
+#endif /* VPMU_ARCH_H */

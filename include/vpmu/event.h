@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Event selectors and event tables. A selector is the image of an IA32_PERFEVTSEL
+ * register; a model's table (model.h) says which signals an event counts.
+ */
+#ifndef VPMU_EVENT_H
+#define VPMU_EVENT_H
+
+#include <vpmu/signal.h>
+
+struct vpmu_model;
+
+/* How a number comes about (DESIGN: "every number says what it is"). */
+enum vpmu_quality {
+	VPMU_QUALITY_NONE,     /* nobody counts it: reads 0, and is told */
+	VPMU_QUALITY_EXACT,    /* equals what the architecture defines */
+	VPMU_QUALITY_DEFINED,  /* exact by a documented definition (cycles) */
+	VPMU_QUALITY_MODELLED, /* from the micro-architecture model */
+};
+
+/* One row of a model's event table. Sorted by select, then umask. */
+struct vpmu_event_def {
+	const char *name;    /* the vendor's name, upper case */
+	uint16_t select;     /* event select, 8 bits (AMD: 12) */
+	uint8_t umask;       /* unit mask */
+	int8_t fixed;        /* fixed counter that counts it too, -1: none */
+	uint8_t shift;       /* counts floor(sum of signals / 2^shift) */
+	uint8_t quality;     /* enum vpmu_quality, with all that it needs present */
+	uint16_t gp_mask;    /* GP counters that may count it, bit n = counter n */
+	uint64_t signals;    /* bitmap of VPMU_SIGNAL_BIT, summed; 0: not counted */
+	const char *needs;   /* option that would count it ("--uarch on"), or NULL */
+};
+
+/* A selector as silicon counts it: (sum of signals over banks) >> shift. */
+struct vpmu_recipe {
+	uint64_t signals; /* bitmap of signals, summed; 0: stands still */
+	uint8_t banks;    /* bitmap of VPMU_BANK_BIT, summed */
+	uint8_t shift;    /* right shift of the sum, 0..15 */
+	uint8_t quality;  /* enum vpmu_quality */
+};
+
+/**
+ * Look up what a selector counts.
+ *
+ * @model:    whose table
+ * @select:   IA32_PERFEVTSEL image; event select, unit mask, edge, inv and cmask
+ *            matter, every other bit is ignored
+ * @fixed:    fixed counter whose event is meant, then @select is not used; or -1
+ * @banks:    bitmap of VPMU_BANK_BIT to count in
+ * @supplied: bitmap of the signals that the engine supplies
+ * @recipe:   filled on success and on failure (signals 0, quality NONE)
+ *
+ * One instruction is one cycle where the engine supplies no cycles: no event
+ * then happens more than once a cycle, so cmask 1 changes nothing, cmask 2 and
+ * above never count, and inverted count every cycle. What has no such
+ * definition (edge, inverted cmask 1) is not counted. inv without cmask is
+ * ignored, as on hardware.
+ *
+ * Pure; callable from anywhere. Returns 0, or -VPMU_ENOENT when nobody counts it.
+ * Source: SDM vol. 3, "Pre-defined Architectural Performance Events".
+ */
+int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixed,
+		       uint8_t banks, uint64_t supplied, struct vpmu_recipe *recipe);
+
+/**
+ * The table row of a selector, whether counted or not.
+ *
+ * @model:  whose table
+ * @select: IA32_PERFEVTSEL image; event select and unit mask matter
+ * @fixed:  fixed counter whose event is meant, or -1
+ *
+ * Pure. Returns NULL when the table has no such row.
+ */
+const struct vpmu_event_def *vpmu_event_find(const struct vpmu_model *model,
+					     uint64_t select, int fixed);
+
+#endif /* VPMU_EVENT_H */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* CPU models: data only, one file per model in lib/silicon/models. */
+#ifndef VPMU_MODEL_H
+#define VPMU_MODEL_H
+
+#include <vpmu/event.h>
+
+enum vpmu_vendor {
+	VPMU_VENDOR_INTEL,
+	VPMU_VENDOR_AMD,
+};
+
+struct vpmu_model {
+	const char *name;       /* as in `vpmu list`: "icelake-server" */
+	const char *title;      /* for people: "Intel Icelake-SP" */
+	uint8_t vendor;         /* enum vpmu_vendor */
+	uint8_t family;         /* displayed family (CPUID.1, extended included) */
+	const uint8_t *models;  /* displayed models */
+	uint8_t n_models;       /* entries of @models; 0: any (generic) */
+	uint8_t version;        /* highest perfmon version, CPUID.0AH:EAX[7:0] */
+	uint8_t n_gp;           /* general-purpose counters, at most 8 */
+	uint8_t n_fixed;        /* fixed counters, at most 4 */
+	uint8_t width_bits;     /* of every counter */
+	uint8_t n_arch_events;  /* CPUID.0AH:EAX[31:24] */
+	uint64_t capabilities;  /* IA32_PERF_CAPABILITIES bits that vpmu can offer */
+	const struct vpmu_event_def *events; /* sorted by select, then umask */
+	uint16_t n_events;
+};
+
+/**
+ * The model of a CPU.
+ *
+ * @vendor, @family, @model: as CPUID.1 displays them (extended fields included)
+ *
+ * Pure. Returns the generic model of a vendor that has one when no model matches,
+ * or NULL when vpmu has nothing for this vendor or family.
+ */
+const struct vpmu_model *vpmu_model_find(enum vpmu_vendor vendor, uint8_t family,
+					 uint8_t model);
+
+/** The model number @i of all, or NULL after the last. Pure. */
+const struct vpmu_model *vpmu_model_at(size_t i);
+
+/**
+ * Check a model's data: order of the table, ranges, masks, fixed counters,
+ * architectural events and their encodings, signals known.
+ *
+ * @bad: on failure the index of the offending event, or n_events
+ *
+ * Pure. Returns NULL, or a static string that says what is wrong.
+ */
+const char *vpmu_model_check(const struct vpmu_model *model, size_t *bad);
+
+/*
+ * The architectural events in the order of CPUID.0AH:EBX: select in bits 7:0,
+ * unit mask in bits 15:8.
+ * Source: SDM vol. 3, "Pre-defined Architectural Performance Events".
+ */
+#define VPMU_ARCH_EVENTS 8
+extern const uint16_t vpmu_arch_event[VPMU_ARCH_EVENTS];
+
+#endif /* VPMU_MODEL_H */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The whole contract with an embedder: the hooks that the core calls.
+ *
+ * Every hook returns: none may longjmp or raise a guest exception. Hooks are
+ * only ever appended; `size` tells the core which of them the embedder knows.
+ * `ctx` is the pointer that was given together with the ops: one per vCPU.
+ * Unless a hook says otherwise it is called on the vCPU's own CPU, with the vCPU
+ * outside of guest code, and must not call back into the core.
+ */
+#ifndef VPMU_OPS_H
+#define VPMU_OPS_H
+
+#include <vpmu/signal.h>
+
+struct vpmu_ops {
+	/* sizeof(struct vpmu_ops) as the embedder compiled it */
+	uint32_t size;
+
+	/*
+	 * Supply the totals as of the last retired instruction: fill the words
+	 * of all signals in @signals, each bank; other words need not be touched.
+	 * An instruction in progress (a WRMSR being emulated) has not retired.
+	 * Called by silicon whenever it needs to know; may not block. Not NULL
+	 * for users of silicon.
+	 */
+	void (*pull)(void *ctx, uint64_t signals, struct vpmu_signal_words *totals);
+
+	/*
+	 * New deadlines: for each signal and bank the number of further
+	 * occurrences, counted from the totals of the last pull, at which the
+	 * engine must call vpmu_silicon_expire(); VPMU_NEVER for none, 0 never
+	 * occurs. Replaces all earlier deadlines. An engine may call early (the
+	 * core then sends new ones) but must not call late. Called at the end
+	 * of every operation that changed one; may not block. Not NULL for users
+	 * of silicon.
+	 */
+	void (*deadline)(void *ctx, const struct vpmu_signal_words *left);
+
+	/*
+	 * The signals that must be counted from now on (VPMU_SIGNAL_BIT); totals
+	 * of all others may stand still. Called when the set changes, before the
+	 * deadlines are sent; may not block. NULL: the engine always counts all.
+	 */
+	void (*demand)(void *ctx, uint64_t signals);
+
+	/*
+	 * Make the vCPU call vpmu_arch_service() before it enters the guest
+	 * again. Called from the first half of an overflow: from anywhere, NMI
+	 * and other threads included; may not block or take a lock. Not NULL.
+	 */
+	void (*kick)(void *ctx);
+
+	/*
+	 * Raise a performance monitoring interrupt: deliver the local APIC's
+	 * LVTPC entry. @mask: set LVTPC's mask bit after a delivery, as Intel's
+	 * APIC does; a masked entry delivers nothing and nothing is latched.
+	 * Called by vpmu_arch_service(); may not block. Not NULL.
+	 */
+	void (*pmi)(void *ctx, bool mask);
+};
+
+#endif /* VPMU_OPS_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The only header that differs per world: fixed-width integers, bool, size_t,
+ * the four mem functions, and the few atomic operations that the core needs.
+ *
+ * Worlds: user space and freestanding (stdint.h, the compiler's own headers),
+ * QEMU after osdep.h (which has included them already), a Linux module (which
+ * has neither stdint.h nor stdatomic.h).
+ */
+#ifndef VPMU_PLATFORM_H
+#define VPMU_PLATFORM_H
+
+#ifdef __KERNEL__
+#include <linux/errno.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#ifndef UINT64_MAX
+#define UINT64_MAX (~(uint64_t)0)
+#endif
+#else
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+void *memcpy(void *dst, const void *src, size_t n);
+void *memmove(void *dst, const void *src, size_t n);
+void *memset(void *dst, int c, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+/*
+ * Host errors are negative errno values (DESIGN: "two kinds of result"). The
+ * core cannot include errno.h in a freestanding world; these are the Linux
+ * values of the few that it returns.
+ */
+#define VPMU_ENOENT	2	/* nobody counts this event */
+#define VPMU_E2BIG	7	/* the caller's buffer is too small */
+#define VPMU_EBUSY	16	/* no free counter for it */
+#define VPMU_EINVAL	22	/* an argument or a saved field is out of range */
+#define VPMU_ENOSYS	38	/* a newer version than this library knows */
+#define VPMU_EOPNOTSUPP	95	/* more capability than the model or provider has */
+
+/* Relaxed 64-bit read-modify-write operations; safe from NMI and other threads. */
+#define vpmu_atomic_or(p, v)	((void)__atomic_fetch_or((p), (v), __ATOMIC_RELAXED))
+#define vpmu_atomic_take(p)	__atomic_exchange_n((p), 0, __ATOMIC_ACQUIRE)
+#define vpmu_atomic_read(p)	__atomic_load_n((p), __ATOMIC_RELAXED)
+
+#endif /* VPMU_PLATFORM_H */

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The seam between what a guest sees (lib/guest) and what counts for it: the
+ * direct provider (direct.h), the host's perf subsystem, perf_event_open(2)
+ * (host/linux), the kernel's perf (kvm/module). One provider object serves one
+ * vCPU. Events live in memory of the front door that owns them.
+ *
+ * Contexts: create and release may block and are called on the CPU of the vCPU
+ * that enables, or while it is stopped; all other calls may not block and come
+ * from the same place. `overflowed` (a first half) may come from anywhere, NMI
+ * and other threads included.
+ */
+#ifndef VPMU_PROVIDER_H
+#define VPMU_PROVIDER_H
+
+#include <vpmu/event.h>
+
+struct vpmu_event;
+struct vpmu_provider;
+
+enum vpmu_event_state {
+	VPMU_EVENT_OFF,      /* disabled by its owner */
+	VPMU_EVENT_ACTIVE,   /* counts whenever the vCPU runs in its banks */
+	VPMU_EVENT_INACTIVE, /* enabled, waiting for a counter */
+	VPMU_EVENT_ERROR,    /* lost its counter; only an enable brings it back */
+};
+
+struct vpmu_event_attr {
+	uint32_t size;             /* sizeof(struct vpmu_event_attr) */
+	uint8_t banks;             /* bitmap of VPMU_BANK_BIT to count in */
+	bool pinned;               /* must be on a counter whenever enabled */
+	int8_t fixed;              /* fixed counter whose event is meant, or -1 */
+	int8_t slot;               /* the guest's own counter number (fixed ones after
+				      the GP ones), for providers whose counters are
+				      the guest's; -1: any */
+	uint64_t select;           /* IA32_PERFEVTSEL image in the model's encoding:
+				      select, umask, edge, inv, cmask; 0 if fixed */
+	uint64_t extra;            /* value of the event's extra register, or 0 */
+	uint64_t period;           /* occurrences between overflows after the first,
+				      1 or more; 0: no overflow at all */
+	struct vpmu_event *leader; /* group leader, created before; NULL: own group.
+				      A group counts all or nothing. */
+};
+
+/* The head of every event; a provider's own event struct begins with it. */
+struct vpmu_event {
+	struct vpmu_provider *provider; /* set by create */
+	void (*overflowed)(struct vpmu_event *ev); /* the owner's first half, or NULL */
+	void *owner;                    /* the owner's, untouched by providers */
+	uint32_t index;                 /* the owner's, untouched by providers */
+	uint8_t quality;                /* enum vpmu_quality, set by create */
+};
+
+struct vpmu_provider_ops {
+	uint32_t size;       /* sizeof(struct vpmu_provider_ops) */
+	uint32_t event_size; /* bytes that one event needs, struct vpmu_event included,
+				a multiple of 8; known before any instance exists */
+	const char *name;    /* "direct", "perf_event_open", ... */
+
+	/*
+	 * How would this event be counted? Changes nothing. Returns enum
+	 * vpmu_quality. Used for CPUID.0AH:EBX and `vpmu list`.
+	 */
+	enum vpmu_quality (*quality)(struct vpmu_provider *p,
+				     const struct vpmu_event_attr *attr);
+
+	/*
+	 * Create an event, disabled, count 0, not armed. @ev is memory of
+	 * event_size bytes whose head (overflowed, owner, index) the owner has
+	 * filled. Returns 0; -VPMU_ENOENT when nobody counts it, -VPMU_EBUSY when
+	 * there is no counter, or another negative errno of the host; @ev is then
+	 * free again.
+	 */
+	int (*create)(struct vpmu_provider *p, struct vpmu_event *ev,
+		      const struct vpmu_event_attr *attr);
+
+	/* After it returns no first half of @ev runs any more, anywhere. */
+	void (*release)(struct vpmu_event *ev);
+
+	/* Idempotent. Enable returns 0, or negative: the event is in ERROR. */
+	int (*enable)(struct vpmu_event *ev);
+	void (*disable)(struct vpmu_event *ev);
+
+	/* Occurrences since create, 64 bits, monotone; also while disabled. */
+	uint64_t (*read)(struct vpmu_event *ev);
+
+	/* Next overflow after @left more occurrences, >= 1; then every period. */
+	void (*arm)(struct vpmu_event *ev, uint64_t left);
+
+	enum vpmu_event_state (*state)(const struct vpmu_event *ev);
+
+	/*
+	 * A batch: what happens between begin and commit happens at one instant,
+	 * and the provider schedules once, at commit. They nest. NULL: nothing to
+	 * do. Commit returns 0, or negative when some event could not be placed
+	 * (its state says which).
+	 */
+	void (*begin)(struct vpmu_provider *p);
+	int (*commit)(struct vpmu_provider *p);
+
+	/*
+	 * Save and load what the provider must keep beyond its events' counts
+	 * (phases of scaled events); section bodies of state.h. No event exists
+	 * during load. NULL: nothing.
+	 */
+	int (*save)(struct vpmu_provider *p, void *buf, size_t size, size_t *used);
+	int (*load)(struct vpmu_provider *p, const void *buf, size_t size);
+};
+
+/* The head of every provider instance. */
+struct vpmu_provider {
+	const struct vpmu_provider_ops *ops;
+	const struct vpmu_model *model; /* whose event encodings it understands */
+	uint32_t n_gp, n_fixed;         /* counters it can keep at once; UINT32_MAX:
+					   it multiplexes */
+};
+
+#endif /* VPMU_PROVIDER_H */

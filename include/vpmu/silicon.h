@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * One physical PMU of one physical CPU: counter slots over signal totals.
+ *
+ * A counter is a difference: value = stored + (total now - total at start), so
+ * any number of running counters costs the engine nothing. An overflow is a
+ * deadline that the engine keeps to the exact occurrence.
+ *
+ * Slots are numbered from 0: first the GP counters, then the fixed ones.
+ */
+#ifndef VPMU_SILICON_H
+#define VPMU_SILICON_H
+
+#include <vpmu/event.h>
+#include <vpmu/model.h>
+#include <vpmu/ops.h>
+
+#define VPMU_SLOTS_MAX 16 /* GP and fixed together; slot masks are 32 bits */
+
+struct vpmu_silicon_config {
+	uint32_t size;                 /* sizeof(struct vpmu_silicon_config) */
+	const struct vpmu_model *model;
+	uint64_t supplied;             /* signals that the engine can supply; when
+					  CYCLES is not among them, a cycle is
+					  counted per retired instruction */
+	const struct vpmu_ops *ops;    /* pull and deadline at least */
+	void *ctx;                     /* passed to each hook */
+	/*
+	 * First half of an overflow: slot @slot reached its deadline. Called by
+	 * vpmu_silicon_expire(), by vpmu_silicon_commit() and by nothing else,
+	 * after the slot was re-armed with its period. Must not call silicon.
+	 */
+	void (*overflow)(void *owner, unsigned int slot);
+	void *owner;
+};
+
+struct vpmu_slot {
+	struct vpmu_recipe recipe; /* what is counted */
+	bool used;                 /* configured: its signals are demanded */
+	bool running;
+	uint64_t count;            /* occurrences since configured, when stopped; when
+				      running: minus the scaled total at start */
+	uint64_t next;             /* count at which it overflows, VPMU_NEVER: not */
+	uint64_t period;           /* added to next after an overflow; 0: none */
+};
+
+/* The caller owns the memory; fields are private to lib/silicon. */
+struct vpmu_silicon {
+	struct vpmu_silicon_config cfg;
+	struct vpmu_signal_words now;    /* totals of the last pull, rebased */
+	struct vpmu_signal_words offset; /* added to what the engine supplies */
+	struct vpmu_signal_words left;   /* deadlines last sent */
+	uint64_t demand;                 /* signals last demanded */
+	uint32_t batch;                  /* depth of begin/commit */
+	bool changed;                    /* deadlines or demand to be sent */
+	struct vpmu_slot slot[VPMU_SLOTS_MAX];
+};
+
+/**
+ * Set up a PMU with all slots free.
+ *
+ * Does not call a hook. Returns 0, or -VPMU_EINVAL when a pointer is missing, the
+ * size is smaller than this library's first version, or the model has more than
+ * VPMU_SLOTS_MAX counters; @s is then unchanged.
+ */
+int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *cfg);
+
+/**
+ * Open and close a batch of operations; they nest. The outermost begin pulls the
+ * totals once, so all operations of a batch happen at one instant; the outermost
+ * commit sends demand and deadlines if they changed. A batch must not outlive the
+ * emulation of one instruction. Every function below may be called inside a
+ * batch, and opens one of its own otherwise. vCPU's CPU only; they do not block.
+ */
+void vpmu_silicon_begin(struct vpmu_silicon *s);
+void vpmu_silicon_commit(struct vpmu_silicon *s);
+
+/**
+ * Give a slot its event; it stands still at count 0 without a deadline.
+ *
+ * @slot:   0 .. n_gp + n_fixed - 1
+ * @recipe: what to count, from vpmu_event_resolve(); copied
+ */
+void vpmu_silicon_configure(struct vpmu_silicon *s, unsigned int slot,
+			    const struct vpmu_recipe *recipe);
+
+/** Free a slot: stops it; its signals are no longer demanded. */
+void vpmu_silicon_free(struct vpmu_silicon *s, unsigned int slot);
+
+/** Let a configured slot count, or stop it. Repeating either changes nothing. */
+void vpmu_silicon_start(struct vpmu_silicon *s, unsigned int slot);
+void vpmu_silicon_stop(struct vpmu_silicon *s, unsigned int slot);
+
+/** Occurrences since the slot was configured, 64 bits, monotone. */
+uint64_t vpmu_silicon_read(struct vpmu_silicon *s, unsigned int slot);
+
+/**
+ * Set when a slot overflows next: after @left more occurrences (1 or more;
+ * VPMU_NEVER: not), and every @period after that (0: once).
+ */
+void vpmu_silicon_arm(struct vpmu_silicon *s, unsigned int slot, uint64_t left,
+		      uint64_t period);
+
+/**
+ * The engine reached a deadline, or believes so: finds the slots that wrapped,
+ * re-arms them, calls cfg.overflow for each, and sends new deadlines. Calling it
+ * early or without need is harmless. vCPU's CPU, outside of a batch.
+ */
+void vpmu_silicon_expire(struct vpmu_silicon *s);
+
+/**
+ * Absolute totals as they are saved and loaded, so that scaled events (shift)
+ * keep their phase. Load makes the next pull continue from @totals; all slots
+ * must be free. See state.h for the encoded form.
+ */
+void vpmu_silicon_totals(struct vpmu_silicon *s, struct vpmu_signal_words *totals);
+void vpmu_silicon_rebase(struct vpmu_silicon *s, const struct vpmu_signal_words *totals);
+
+#endif /* VPMU_SILICON_H */
