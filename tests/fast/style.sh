@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# What a reader would otherwise have to check: licence lines, width, blanks,
+# leftovers, scripts.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+
+# report NAME: a case from the findings on stdin, one per line.
+report() {
+	local findings
+	findings=$(cat)
+	if [ -z "$findings" ]; then
+		echo "ok $1"
+	else
+		echo "not ok $1: $(head -n 1 <<<"$findings")"
+		echo "$findings"
+	fi
+}
+
+if ! git rev-parse --git-dir >/dev/null 2>&1; then
+	echo 'skip style: not a git checkout'
+	exit 0
+fi
+mapfile -t code < <(git ls-files '*.[chS]' '*.py' '*.sh' '*meson.build' Makefile)
+mapfile -t ours < <(git ls-files '*.[chS]' ':!qemu/vpmu')
+mapfile -t scripts < <(git ls-files | while read -r f; do
+	head -c 64 "$f" 2>/dev/null | head -n 1 | grep -qE '^#!/bin/(ba)?sh' && echo "$f"
+done)
+
+for f in "${code[@]}" "${scripts[@]}"; do
+	[ ! -e "$f" ] || head -n 2 "$f" | grep -q 'SPDX-License-Identifier: ' || echo "$f: no SPDX line on top"
+done | sort -u | report spdx
+
+for f in "${ours[@]}"; do
+	[ ! -e "$f" ] || expand -t 8 "$f" | awk -v f="$f" 'length > 100 { print f ":" NR ": " length " columns" }'
+done | report width
+
+grep -nE '[[:blank:]]+$' "${code[@]}" "${scripts[@]}" 2>/dev/null | report trailing-blanks
+
+grep -nE '^[[:blank:]]*#[[:blank:]]*if 0|\b(TO''DO|FIX''ME|X''XX)\b' "${code[@]}" "${scripts[@]}" 2>/dev/null |
+	report leftovers
+
+if command -v shellcheck >/dev/null; then
+	for f in "${scripts[@]}"; do
+		[ ! -e "$f" ] || shellcheck -f gcc "$f"
+	done | report shellcheck
+else
+	echo 'skip shellcheck: not installed (tools/setup)'
+fi
