@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* The architectural PMU: configuration, power-on state, CPUID, PMI, SMM. */
+#include "arch_internal.h"
+
+/* A configuration with its defaults filled in. */
+struct arch_plan {
+	uint8_t version, n_gp, n_fixed;
+};
+
+static int arch_refuse(struct vpmu_error *err, int code, const char *what,
+		       uint64_t asked, uint64_t available)
+{
+	if (err) {
+		err->what = what;
+		err->asked = asked;
+		err->available = available;
+	}
+	return code;
+}
+
+#define ARCH_OPS_SIZE	(offsetof(struct vpmu_ops, pmi) + sizeof(void *))
+#define ARCH_PROVIDER_OPS_SIZE \
+	(offsetof(struct vpmu_provider_ops, load) + sizeof(void *))
+
+static int arch_check_pointers(const struct vpmu_arch_config *cfg,
+			       struct vpmu_error *err)
+{
+	const struct vpmu_provider_ops *p;
+
+	if (!cfg || cfg->size < sizeof(*cfg))
+		return arch_refuse(err, -VPMU_EINVAL, "config's size",
+				   cfg ? cfg->size : 0, sizeof(*cfg));
+	if (!cfg->model || !cfg->provider || !cfg->provider->ops)
+		return arch_refuse(err, -VPMU_EINVAL,
+				   "model and provider must be given", 0, 1);
+	if (!cfg->ops || cfg->ops->size < ARCH_OPS_SIZE ||
+	    !cfg->ops->kick || !cfg->ops->pmi)
+		return arch_refuse(err, -VPMU_EINVAL,
+				   "ops' size, with kick and pmi",
+				   cfg->ops ? cfg->ops->size : 0, ARCH_OPS_SIZE);
+	p = cfg->provider->ops;
+	if (p->size < ARCH_PROVIDER_OPS_SIZE)
+		return arch_refuse(err, -VPMU_EINVAL, "provider's ops' size",
+				   p->size, ARCH_PROVIDER_OPS_SIZE);
+	if (p->event_size < sizeof(struct vpmu_event) || p->event_size % 8)
+		return arch_refuse(err, -VPMU_EINVAL,
+				   "provider's event size, a multiple of 8",
+				   p->event_size, sizeof(struct vpmu_event));
+	if (cfg->provider->model != cfg->model)
+		return arch_refuse(err, -VPMU_EINVAL,
+				   "provider understands another model's events",
+				   0, 0);
+	return 0;
+}
+
+static int arch_check_model(const struct vpmu_model *m, struct vpmu_error *err)
+{
+	if (m->vendor != VPMU_VENDOR_INTEL)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "model's vendor, limited to Intel",
+				   m->vendor, VPMU_VENDOR_INTEL);
+	if (m->version < 1 || m->version > 5)
+		return arch_refuse(err, -VPMU_EINVAL, "model's version",
+				   m->version, 5);
+	if (m->n_gp < 1 || m->n_gp > ARCH_GP_MAX)
+		return arch_refuse(err, -VPMU_EINVAL, "model's n_gp",
+				   m->n_gp, ARCH_GP_MAX);
+	if (m->width_bits < 32 || m->width_bits > 63)
+		return arch_refuse(err, -VPMU_EINVAL, "model's width_bits",
+				   m->width_bits, 63);
+	return 0;
+}
+
+/* How many fixed counters there can be at most, and what limits them. */
+static uint32_t arch_fixed_limit(const struct vpmu_arch_config *cfg,
+				 uint8_t version, const char **what)
+{
+	if (version < 2) {
+		*what = "n_fixed, limited by version 1";
+		return 0;
+	}
+	*what = "n_fixed, limited by the model";
+	if (cfg->model->n_fixed <= ARCH_FIXED_MAX)
+		return cfg->model->n_fixed;
+	*what = "n_fixed, limited by what is offered of the model's";
+	return ARCH_FIXED_MAX;
+}
+
+static int arch_plan_fixed(const struct vpmu_arch_config *cfg,
+			   struct arch_plan *plan, struct vpmu_error *err)
+{
+	const char *what;
+	uint32_t limit = arch_fixed_limit(cfg, plan->version, &what);
+
+	if (cfg->n_fixed < -1)
+		return arch_refuse(err, -VPMU_EINVAL, "n_fixed",
+				   (uint64_t)(int64_t)cfg->n_fixed, limit);
+	plan->n_fixed = cfg->n_fixed < 0 ? limit : (uint8_t)cfg->n_fixed;
+	if (plan->n_fixed > limit)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP, what,
+				   plan->n_fixed, limit);
+	if (plan->n_fixed > cfg->provider->n_fixed)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "n_fixed, limited by the provider",
+				   plan->n_fixed, cfg->provider->n_fixed);
+	return 0;
+}
+
+static int arch_plan_make(const struct vpmu_arch_config *cfg,
+			  struct arch_plan *plan, struct vpmu_error *err)
+{
+	const struct vpmu_model *m;
+	int ret = arch_check_pointers(cfg, err);
+
+	if (!ret)
+		ret = arch_check_model(cfg->model, err);
+	if (ret)
+		return ret;
+	m = cfg->model;
+	plan->version = cfg->version ? cfg->version : m->version;
+	if (plan->version > m->version)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "version, limited by the model",
+				   plan->version, m->version);
+	plan->n_gp = cfg->n_gp ? cfg->n_gp : m->n_gp;
+	if (plan->n_gp > m->n_gp)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "n_gp, limited by the model",
+				   plan->n_gp, m->n_gp);
+	if (plan->n_gp > cfg->provider->n_gp)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "n_gp, limited by the provider",
+				   plan->n_gp, cfg->provider->n_gp);
+	if (cfg->capabilities & ~m->capabilities)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "capabilities, limited by the model",
+				   cfg->capabilities, m->capabilities);
+	return arch_plan_fixed(cfg, plan, err);
+}
+
+int vpmu_arch_size(const struct vpmu_arch_config *cfg, size_t *size,
+		   struct vpmu_error *err)
+{
+	struct arch_plan plan;
+	int ret = arch_plan_make(cfg, &plan, err);
+
+	if (ret)
+		return ret;
+	*size = sizeof(struct vpmu_arch) + (size_t)(plan.n_gp + plan.n_fixed) *
+					   cfg->provider->ops->event_size;
+	return 0;
+}
+
+/*
+ * AnyThread (versions 3 and 4; deprecated in 5) is accepted and counts the same:
+ * a vCPU has no SMT sibling here.
+ */
+static void arch_resolve_masks(struct vpmu_arch *v)
+{
+	struct arch_valid *m = &v->valid;
+	bool any = v->version == 3 || v->version == 4;
+	uint64_t counters = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+	unsigned int i;
+
+	m->counter = (1ull << v->model->width_bits) - 1;
+	m->evtsel = UINT32_MAX & ~(any ? 0 : VPMU_EVTSEL_ANY);
+	m->debugctl_dropped = VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_BTF;
+	if (v->version < 2)
+		return;
+	for (i = 0; i < v->n_fixed; i++)
+		m->fixed_ctrl |= (uint64_t)(any ? 0xf : 0xb) << (4 * i);
+	m->global_ctrl = counters;
+	m->status = counters | VPMU_STATUS_BUFFER | VPMU_STATUS_CHANGED;
+	if (v->version >= 3)
+		m->status |= VPMU_STATUS_UNCORE;
+	if (v->version >= 4) {
+		m->status |= VPMU_STATUS_LBR_FRZ | VPMU_STATUS_CTR_FRZ |
+			     VPMU_STATUS_ASCI;
+		m->status_set = m->status & ~VPMU_STATUS_CHANGED;
+	}
+	m->debugctl = VPMU_DEBUGCTL_FREEZE_PERFMON;
+	if (v->capabilities & VPMU_CAP_SMM_FREEZE)
+		m->debugctl |= VPMU_DEBUGCTL_FREEZE_SMM;
+}
+
+static void arch_resolve_behaviour(struct vpmu_arch *v)
+{
+	bool full = v->capabilities & VPMU_CAP_FULL_WIDTH;
+
+	v->has[ARCH_HAS_ALWAYS] = 1;
+	v->has[ARCH_HAS_GP] = v->n_gp;
+	v->has[ARCH_HAS_GP_FULL] = full ? v->n_gp : 0;
+	v->has[ARCH_HAS_FIXED] = v->n_fixed;
+	v->has[ARCH_HAS_GLOBAL] = v->version >= 2;
+	v->has[ARCH_HAS_STREAMLINED] = v->version >= 4;
+	v->has[ARCH_HAS_CAPABILITIES] = v->capabilities != 0;
+	if (v->version < 2)
+		v->ungated = (1u << v->n_gp) - 1;
+	else
+		v->global_ctrl_reset = (1u << v->n_gp) - 1;
+	if (v->version >= 4) {
+		v->freeze_keeps = UINT64_MAX;
+		v->freeze_status = VPMU_STATUS_CTR_FRZ;
+	}
+}
+
+/* Architectural events that nobody counts are unavailable. */
+static void arch_resolve_cpuid(struct vpmu_arch *v)
+{
+	const struct vpmu_provider_ops *ops = v->provider->ops;
+	struct vpmu_event_attr attr;
+	unsigned int i;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.banks = VPMU_BANKS_KERNEL | VPMU_BANKS_USER;
+	attr.pinned = true;
+	attr.fixed = -1;
+	attr.slot = -1;
+	attr.period = v->valid.counter + 1;
+	for (i = 0; i < v->model->n_arch_events && i < 32; i++) {
+		attr.select = i < VPMU_ARCH_EVENTS ? vpmu_arch_event[i] : 0;
+		if (i >= VPMU_ARCH_EVENTS ||
+		    ops->quality(v->provider, &attr) == VPMU_QUALITY_NONE)
+			v->unavailable |= 1u << i;
+	}
+	if (v->version >= 2)
+		v->cpuid_edx = v->n_fixed | (uint32_t)v->model->width_bits << 5;
+	if (v->version >= 5) {
+		v->fixed_bitmap = (1u << v->n_fixed) - 1;
+		v->cpuid_edx |= 1u << 15; /* AnyThread deprecated */
+	}
+}
+
+int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
+		   struct vpmu_error *err)
+{
+	struct arch_plan plan;
+	int ret = arch_plan_make(cfg, &plan, err);
+
+	if (ret)
+		return ret;
+	memset(v, 0, sizeof(*v));
+	v->model = cfg->model;
+	v->provider = cfg->provider;
+	v->ops = cfg->ops;
+	v->ctx = cfg->ctx;
+	v->capabilities = cfg->capabilities;
+	v->version = plan.version;
+	v->n_gp = plan.n_gp;
+	v->n_fixed = plan.n_fixed;
+	v->n_pmc = plan.n_gp + plan.n_fixed;
+	arch_resolve_masks(v);
+	arch_resolve_behaviour(v);
+	arch_resolve_cpuid(v);
+	vpmu_arch_reset(v, false);
+	return 0;
+}
+
+void vpmu_arch_reset(struct vpmu_arch *v, bool init)
+{
+	if (init) {
+		v->r.debugctl = 0;
+		return;
+	}
+	vpmu_pmc_release_all(v);
+	(void)vpmu_atomic_take(&v->pending);
+	memset(&v->r, 0, sizeof(v->r));
+	v->r.global_ctrl = v->global_ctrl_reset;
+	v->own = 0;
+	v->on = 0;
+	v->vain = 0;
+}
+
+bool vpmu_arch_cpuid(const struct vpmu_arch *v, uint32_t leaf, uint32_t subleaf,
+		     struct vpmu_cpuid *regs)
+{
+	(void)subleaf; /* neither leaf has any */
+	if (leaf == 1) {
+		regs->ecx &= ~(1u << 15);
+		regs->ecx |= v->capabilities ? 1u << 15 : 0;
+		return true;
+	}
+	if (leaf != 0xa)
+		return false;
+	regs->eax = v->version | (uint32_t)v->n_gp << 8 |
+		    (uint32_t)v->model->width_bits << 16 |
+		    (uint32_t)v->model->n_arch_events << 24;
+	regs->ebx = v->unavailable;
+	regs->ecx = v->fixed_bitmap;
+	regs->edx = v->cpuid_edx;
+	return true;
+}
+
+uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v)
+{
+	(void)v;
+	return VPMU_MISC_ENABLE_PERFMON | VPMU_MISC_ENABLE_NO_BTS |
+	       VPMU_MISC_ENABLE_NO_PEBS;
+}
+
+void vpmu_arch_raise_status(struct vpmu_arch *v, uint64_t bits)
+{
+	bits &= v->valid.status;
+	if (bits & ~v->r.status)
+		v->r.status |= bits | VPMU_STATUS_CHANGED;
+}
+
+/*
+ * Source: SDM vol. 3, "Freezing LBR and Performance Counters on PMI". The legacy
+ * way clears GLOBAL_CTRL, also what SMM put aside; the streamlined one sets
+ * CTR_FRZ.
+ */
+static void arch_freeze(struct vpmu_arch *v)
+{
+	v->r.global_ctrl &= v->freeze_keeps;
+	v->r.smm_global_ctrl &= v->freeze_keeps;
+	vpmu_arch_raise_status(v, v->freeze_status);
+	vpmu_pmc_gate(v);
+}
+
+void vpmu_arch_service(struct vpmu_arch *v)
+{
+	uint32_t pmcs = vpmu_atomic_take(&v->pending);
+
+	if (!pmcs)
+		return;
+	vpmu_arch_raise_status(v, vpmu_pmc_bits(v, pmcs));
+	if (!(pmcs & vpmu_pmc_interrupting(v)))
+		return;
+	if (v->r.debugctl & VPMU_DEBUGCTL_FREEZE_PERFMON)
+		arch_freeze(v);
+	v->ops->pmi(v->ctx, true);
+}
+
+/*
+ * The CPU clears GLOBAL_CTRL on the way in and restores it at RSM; the handler
+ * can see that.
+ */
+void vpmu_arch_smm(struct vpmu_arch *v, bool entered)
+{
+	if (entered == v->r.smm_frozen)
+		return;
+	if (entered && !(v->r.debugctl & VPMU_DEBUGCTL_FREEZE_SMM))
+		return;
+	v->r.smm_frozen = entered;
+	if (entered) {
+		v->r.smm_global_ctrl = v->r.global_ctrl;
+		v->r.global_ctrl = 0;
+	} else {
+		v->r.global_ctrl = v->r.smm_global_ctrl;
+		v->r.smm_global_ctrl = 0;
+	}
+	vpmu_pmc_gate(v);
+}
+
+bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told)
+{
+	const struct vpmu_event_def *def;
+
+	if (i >= v->told.n)
+		return false;
+	def = vpmu_event_find(v->model, v->told.row[i].select, -1);
+	told->select = v->told.row[i].select;
+	told->times = v->told.row[i].times;
+	told->name = def ? def->name : NULL;
+	told->needs = def ? def->needs : NULL;
+	return true;
+}
+
+bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc,
+			struct vpmu_pmc_info *info)
+{
+	const struct vpmu_provider_ops *ops = v->provider->ops;
+	struct vpmu_event_attr attr;
+	struct vpmu_event *ev;
+
+	if (pmc >= v->n_pmc)
+		return false;
+	ev = vpmu_pmc_event(v, pmc);
+	info->select = pmc < v->n_gp ? v->r.evtsel[pmc]
+				     : vpmu_pmc_fixed_bits(v, pmc - v->n_gp);
+	info->value = vpmu_pmc_read(v, pmc);
+	info->enabled = v->on >> pmc & 1;
+	info->state = VPMU_EVENT_OFF;
+	if (v->made & 1u << pmc) {
+		info->state = ops->state(ev);
+		info->quality = ev->quality;
+	} else {
+		vpmu_pmc_attr(v, pmc, &attr);
+		info->quality = ops->quality(v->provider, &attr);
+	}
+	return true;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Inside of the architectural PMU. What differs between versions and
+ * configurations is resolved once, at init, into the masks and counts of
+ * struct vpmu_arch; nothing else looks at the version.
+ *
+ * A set of counters is a 32-bit bitmap by `pmc` (GP from 0, then fixed). The
+ * registers have a layout of their own (GP from bit 0, fixed from bit 32):
+ * vpmu_pmc_set() and vpmu_pmc_bits() convert.
+ */
+#ifndef VPMU_ARCH_INTERNAL_H
+#define VPMU_ARCH_INTERNAL_H
+
+#include <vpmu/arch.h>
+
+#define ARCH_GP_MAX	8
+#define ARCH_FIXED_MAX	3	/* until topdown adds SLOTS */
+#define ARCH_PMC_MAX	(ARCH_GP_MAX + ARCH_FIXED_MAX)
+
+/* The bits of a selector that choose what is counted, without the ring filter. */
+#define ARCH_SELECT	(VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | \
+			 VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK)
+
+/* Kinds of registers by what they depend on: vpmu_arch.has[] tells how many. */
+enum arch_has {
+	ARCH_HAS_NONE,         /* of features that are not offered: none */
+	ARCH_HAS_ALWAYS,
+	ARCH_HAS_GP,
+	ARCH_HAS_GP_FULL,      /* full-width aliases */
+	ARCH_HAS_FIXED,
+	ARCH_HAS_GLOBAL,       /* version 2 */
+	ARCH_HAS_STREAMLINED,  /* version 4 */
+	ARCH_HAS_CAPABILITIES, /* PDCM */
+	ARCH_HAS_COUNT
+};
+
+/* Bits that a guest may set, by register; any other bit is a fault. */
+struct arch_valid {
+	uint64_t counter;      /* all ones in a counter's width */
+	uint64_t evtsel;
+	uint64_t fixed_ctrl;
+	uint64_t global_ctrl;
+	uint64_t status;       /* may be set in GLOBAL_STATUS, and reset */
+	uint64_t status_set;
+	uint64_t debugctl;     /* kept */
+	uint64_t debugctl_dropped; /* accepted, and read as 0 */
+};
+
+/* The register file: plain data. */
+struct arch_regs {
+	uint64_t evtsel[ARCH_GP_MAX];
+	uint64_t counter[ARCH_PMC_MAX]; /* by pmc; see vpmu_pmc_read() */
+	uint64_t fixed_ctrl;
+	uint64_t global_ctrl;
+	uint64_t status;
+	uint64_t debugctl;
+	uint64_t smm_global_ctrl; /* GLOBAL_CTRL as it was before SMM */
+	bool smm_frozen;          /* in SMM with FREEZE_WHILE_SMM */
+};
+
+/* Selectors programmed in vain; survives reset, as it is for the host. */
+struct arch_told {
+	uint32_t n;
+	struct {
+		uint64_t select;
+		uint64_t times;
+	} row[VPMU_TOLD_MAX];
+};
+
+/* What an existing event of the provider was made for. */
+struct arch_made {
+	uint64_t select;
+	uint64_t base;  /* event's count at which counter[pmc] was the value */
+	uint8_t banks;
+};
+
+struct vpmu_arch {
+	/* Resolved at init, never changed. */
+	const struct vpmu_model *model;
+	struct vpmu_provider *provider;
+	const struct vpmu_ops *ops;
+	void *ctx;
+	struct arch_valid valid;
+	uint64_t capabilities;
+	uint64_t global_ctrl_reset;
+	uint64_t freeze_keeps;  /* GLOBAL_CTRL bits that a freezing PMI leaves */
+	uint64_t freeze_status; /* GLOBAL_STATUS bits that it sets */
+	uint32_t ungated;       /* counters that GLOBAL_CTRL does not gate */
+	uint32_t unavailable;   /* CPUID.0AH:EBX */
+	uint32_t fixed_bitmap;  /* CPUID.0AH:ECX */
+	uint32_t cpuid_edx;     /* CPUID.0AH:EDX */
+	uint8_t version;
+	uint8_t n_gp, n_fixed, n_pmc;
+	uint8_t has[ARCH_HAS_COUNT];
+
+	struct arch_regs r;
+	struct arch_told told;
+	uint32_t pending; /* counters that overflowed; atomics only, any thread */
+
+	/* Derived from the registers: sets of counters. */
+	uint32_t own;  /* enabled by their own register */
+	uint32_t made; /* have an event of the provider, enabled or parked */
+	uint32_t on;   /* enabled by every gate */
+	uint32_t vain; /* nobody counts their selector: not to be tried again */
+	struct arch_made event[ARCH_PMC_MAX];
+	/* The provider's events follow, each of event_size bytes. */
+};
+
+static inline uint32_t vpmu_pmc_set(const struct vpmu_arch *v, uint64_t bits)
+{
+	uint32_t gp = (1u << v->n_gp) - 1, fixed = (1u << v->n_fixed) - 1;
+
+	return ((uint32_t)bits & gp) |
+	       ((uint32_t)(bits >> VPMU_STATUS_FIXED_SHIFT) & fixed) << v->n_gp;
+}
+
+static inline uint64_t vpmu_pmc_bits(const struct vpmu_arch *v, uint32_t pmcs)
+{
+	uint32_t gp = (1u << v->n_gp) - 1;
+
+	return (pmcs & gp) |
+	       (uint64_t)(pmcs >> v->n_gp) << VPMU_STATUS_FIXED_SHIFT;
+}
+
+/* FIXED_CTR_CTRL's four bits of fixed counter @i. */
+static inline unsigned int vpmu_pmc_fixed_bits(const struct vpmu_arch *v,
+					       unsigned int i)
+{
+	return (unsigned int)(v->r.fixed_ctrl >> (4 * i)) & 0xf;
+}
+
+/* arch_pmc.c: counters over the provider's events. */
+
+/** Bracket changes, so that they happen at one instant. They nest. */
+void vpmu_pmc_begin(struct vpmu_arch *v);
+void vpmu_pmc_commit(struct vpmu_arch *v);
+
+/** A counter's value as the guest reads it, and a write of it (within width). */
+uint64_t vpmu_pmc_read(struct vpmu_arch *v, unsigned int pmc);
+void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
+
+/** The selectors, filters or own enable bits of @pmcs have changed. */
+void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs);
+
+/** A gate has changed: GLOBAL_CTRL, CTR_FRZ, SMM. */
+void vpmu_pmc_gate(struct vpmu_arch *v);
+
+/** Give all events back; counters keep their values. */
+void vpmu_pmc_release_all(struct vpmu_arch *v);
+
+/** What the provider is asked to count for @pmc. */
+void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
+		   struct vpmu_event_attr *attr);
+struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc);
+
+/* Counters whose overflow raises a PMI (INT, or the fixed counter's PMI bit). */
+uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v);
+
+/* arch.c */
+
+/** Set status bits; any that was clear also sets CondChgd. */
+void vpmu_arch_raise_status(struct vpmu_arch *v, uint64_t bits);
+
+#endif /* VPMU_ARCH_INTERNAL_H */

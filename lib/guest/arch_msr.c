@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * RDMSR and WRMSR. A table says which registers there are in any model, what
+ * each depends on, and who handles it; a register that this configuration does
+ * not have is a fault.
+ *
+ * Every write handler reads alike: reserved bits, changed = old ^ new, store,
+ * effects by what changed.
+ * Source: SDM vol. 4, "Architectural MSRs"; vol. 3, "Architectural Performance
+ * Monitoring"; facts sheet arch-perfmon, "MSR map".
+ */
+#include "arch_internal.h"
+
+typedef enum vpmu_result arch_read_fn(struct vpmu_arch *v, unsigned int i,
+				      uint64_t *value);
+typedef enum vpmu_result arch_write_fn(struct vpmu_arch *v, unsigned int i,
+				       uint64_t value);
+
+struct arch_msr {
+	uint32_t first;
+	uint8_t n;             /* registers of the largest model */
+	uint8_t has;           /* enum arch_has: how many of them exist here */
+	arch_read_fn *read;    /* NULL: write-only */
+	arch_write_fn *write;  /* NULL: read-only */
+};
+
+static enum vpmu_result evtsel_read(struct vpmu_arch *v, unsigned int i,
+				    uint64_t *value)
+{
+	*value = v->r.evtsel[i];
+	return VPMU_HANDLED;
+}
+
+/* Pin control and AnyThread are kept, and change nothing that is counted. */
+static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
+				     uint64_t value)
+{
+	uint64_t changed = v->r.evtsel[i] ^ value;
+
+	if (value & ~v->valid.evtsel)
+		return VPMU_FAULT;
+	v->r.evtsel[i] = value;
+	if (changed & (ARCH_SELECT | VPMU_EVTSEL_USR | VPMU_EVTSEL_OS |
+		       VPMU_EVTSEL_EN))
+		vpmu_pmc_changed(v, 1u << i);
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result gp_read(struct vpmu_arch *v, unsigned int i,
+				uint64_t *value)
+{
+	*value = vpmu_pmc_read(v, i);
+	return VPMU_HANDLED;
+}
+
+/* The legacy address takes EAX, sign-extended, and ignores EDX. */
+static enum vpmu_result gp_write_legacy(struct vpmu_arch *v, unsigned int i,
+					uint64_t value)
+{
+	value &= UINT32_MAX;
+	if (value >> 31)
+		value |= ~(uint64_t)UINT32_MAX;
+	vpmu_pmc_write(v, i, value & v->valid.counter);
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result gp_write_full(struct vpmu_arch *v, unsigned int i,
+				      uint64_t value)
+{
+	if (value & ~v->valid.counter)
+		return VPMU_FAULT;
+	vpmu_pmc_write(v, i, value);
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result fixed_read(struct vpmu_arch *v, unsigned int i,
+				   uint64_t *value)
+{
+	*value = vpmu_pmc_read(v, v->n_gp + i);
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result fixed_write(struct vpmu_arch *v, unsigned int i,
+				    uint64_t value)
+{
+	if (value & ~v->valid.counter)
+		return VPMU_FAULT;
+	vpmu_pmc_write(v, v->n_gp + i, value);
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result fixed_ctrl_read(struct vpmu_arch *v, unsigned int i,
+					uint64_t *value)
+{
+	(void)i;
+	*value = v->r.fixed_ctrl;
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result fixed_ctrl_write(struct vpmu_arch *v, unsigned int i,
+					 uint64_t value)
+{
+	uint64_t changed = v->r.fixed_ctrl ^ value;
+	uint32_t pmcs = 0;
+
+	if (value & ~v->valid.fixed_ctrl)
+		return VPMU_FAULT;
+	v->r.fixed_ctrl = value;
+	for (i = 0; i < v->n_fixed; i++)
+		if (changed >> (4 * i) & (VPMU_FIXED_OS | VPMU_FIXED_USR))
+			pmcs |= 1u << (v->n_gp + i);
+	if (pmcs)
+		vpmu_pmc_changed(v, pmcs);
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result global_ctrl_read(struct vpmu_arch *v, unsigned int i,
+					 uint64_t *value)
+{
+	(void)i;
+	*value = v->r.global_ctrl;
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result global_ctrl_write(struct vpmu_arch *v, unsigned int i,
+					  uint64_t value)
+{
+	uint64_t changed = v->r.global_ctrl ^ value;
+
+	(void)i;
+	if (value & ~v->valid.global_ctrl)
+		return VPMU_FAULT;
+	v->r.global_ctrl = value;
+	if (changed)
+		vpmu_pmc_gate(v);
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result status_read(struct vpmu_arch *v, unsigned int i,
+				    uint64_t *value)
+{
+	(void)i;
+	*value = v->r.status;
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result zero_read(struct vpmu_arch *v, unsigned int i,
+				  uint64_t *value)
+{
+	(void)v;
+	(void)i;
+	*value = 0;
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result status_reset_write(struct vpmu_arch *v, unsigned int i,
+					   uint64_t value)
+{
+	uint64_t changed = v->r.status & value;
+
+	(void)i;
+	if (value & ~v->valid.status)
+		return VPMU_FAULT;
+	v->r.status &= ~value;
+	if (changed & VPMU_STATUS_CTR_FRZ)
+		vpmu_pmc_gate(v);
+	return VPMU_HANDLED;
+}
+
+/* Sets bits for software that emulates or restores them; raises no PMI. */
+static enum vpmu_result status_set_write(struct vpmu_arch *v, unsigned int i,
+					 uint64_t value)
+{
+	uint64_t changed = value & ~v->r.status;
+
+	(void)i;
+	if (value & ~v->valid.status_set)
+		return VPMU_FAULT;
+	vpmu_arch_raise_status(v, value);
+	if (changed & VPMU_STATUS_CTR_FRZ)
+		vpmu_pmc_gate(v);
+	return VPMU_HANDLED;
+}
+
+/* Source: SDM vol. 3, "IA32_PERF_GLOBAL_INUSE MSR"; PMI_InUse is bit 63. */
+static enum vpmu_result inuse_read(struct vpmu_arch *v, unsigned int i,
+				   uint64_t *value)
+{
+	uint32_t pmcs = 0;
+
+	for (i = 0; i < v->n_gp; i++)
+		if (v->r.evtsel[i] & VPMU_EVTSEL_EVENT)
+			pmcs |= 1u << i;
+	for (i = 0; i < v->n_fixed; i++)
+		if (vpmu_pmc_fixed_bits(v, i) &
+		    (VPMU_FIXED_OS | VPMU_FIXED_USR))
+			pmcs |= 1u << (v->n_gp + i);
+	*value = vpmu_pmc_bits(v, pmcs);
+	if (vpmu_pmc_interrupting(v))
+		*value |= 1ull << 63;
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result debugctl_read(struct vpmu_arch *v, unsigned int i,
+				      uint64_t *value)
+{
+	(void)i;
+	*value = v->r.debugctl;
+	return VPMU_HANDLED;
+}
+
+/*
+ * FREEZE_WHILE_SMM acts at the next entry to SMM. LBR and BTF are dropped, as
+ * on a CPU that lacks them; guests clear and set them without asking.
+ */
+static enum vpmu_result debugctl_write(struct vpmu_arch *v, unsigned int i,
+				       uint64_t value)
+{
+	(void)i;
+	if (value & ~(v->valid.debugctl | v->valid.debugctl_dropped))
+		return VPMU_FAULT;
+	v->r.debugctl = value & v->valid.debugctl;
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result capabilities_read(struct vpmu_arch *v, unsigned int i,
+					  uint64_t *value)
+{
+	(void)i;
+	*value = v->capabilities;
+	return VPMU_HANDLED;
+}
+
+/*
+ * Sorted by number. Registers of features that are not offered are named, so
+ * that a guest that probes them is told by a fault. OFFCORE_RSP is among them:
+ * no model's table has an event that uses it.
+ */
+static const struct arch_msr arch_msrs[] = {
+	/* LBR, FROM and TO of the first formats */
+	{ 0x040, 8, ARCH_HAS_NONE, NULL, NULL },
+	{ 0x060, 8, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_PMC0, 8, ARCH_HAS_GP, gp_read, gp_write_legacy },
+	{ VPMU_MSR_PERFEVTSEL0, 8, ARCH_HAS_GP, evtsel_read, evtsel_write },
+	/* OFFCORE_RSP_0, _1 */
+	{ 0x1a6, 2, ARCH_HAS_NONE, NULL, NULL },
+	/* LBR_SELECT, LASTBRANCH_TOS */
+	{ 0x1c8, 2, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_DEBUGCTL, 1, ARCH_HAS_ALWAYS, debugctl_read, debugctl_write },
+	{ VPMU_MSR_FIXED_CTR0, 16, ARCH_HAS_FIXED, fixed_read, fixed_write },
+	{ VPMU_MSR_PERF_METRICS, 1, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_PERF_CAPABILITIES, 1, ARCH_HAS_CAPABILITIES,
+	  capabilities_read, NULL },
+	{ VPMU_MSR_FIXED_CTR_CTRL, 1, ARCH_HAS_GLOBAL,
+	  fixed_ctrl_read, fixed_ctrl_write },
+	{ VPMU_MSR_GLOBAL_STATUS, 1, ARCH_HAS_GLOBAL, status_read, NULL },
+	{ VPMU_MSR_GLOBAL_CTRL, 1, ARCH_HAS_GLOBAL,
+	  global_ctrl_read, global_ctrl_write },
+	{ VPMU_MSR_GLOBAL_OVF_CTRL, 1, ARCH_HAS_GLOBAL,
+	  zero_read, status_reset_write },
+	{ VPMU_MSR_GLOBAL_STATUS_SET, 1, ARCH_HAS_STREAMLINED,
+	  zero_read, status_set_write },
+	{ VPMU_MSR_GLOBAL_INUSE, 1, ARCH_HAS_STREAMLINED, inuse_read, NULL },
+	/* PEBS_ENABLE, PEBS_DATA_CFG */
+	{ 0x3f1, 2, ARCH_HAS_NONE, NULL, NULL },
+	/* PEBS_LD_LAT, PEBS_FRONTEND */
+	{ 0x3f6, 2, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_A_PMC0, 8, ARCH_HAS_GP_FULL, gp_read, gp_write_full },
+	/* DS_AREA */
+	{ 0x600, 1, ARCH_HAS_NONE, NULL, NULL },
+	/* LBR, FROM and TO */
+	{ 0x680, 32, ARCH_HAS_NONE, NULL, NULL },
+	{ 0x6c0, 32, ARCH_HAS_NONE, NULL, NULL },
+	/* LBR_INFO */
+	{ 0xdc0, 32, ARCH_HAS_NONE, NULL, NULL },
+	/* architectural LBR: INFO, CTL and DEPTH, FROM, TO */
+	{ 0x1200, 32, ARCH_HAS_NONE, NULL, NULL },
+	{ 0x14ce, 2, ARCH_HAS_NONE, NULL, NULL },
+	{ 0x1500, 32, ARCH_HAS_NONE, NULL, NULL },
+	{ 0x1600, 32, ARCH_HAS_NONE, NULL, NULL },
+	/* version 6: GP and fixed counters and their configuration */
+	{ 0x1900, 192, ARCH_HAS_NONE, NULL, NULL },
+};
+
+/* The last row that starts at or before @msr, if @msr is in it. */
+static const struct arch_msr *arch_msr_find(uint32_t msr)
+{
+	size_t lo = 0, hi = sizeof(arch_msrs) / sizeof(arch_msrs[0]);
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (arch_msrs[mid].first <= msr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || msr - arch_msrs[lo - 1].first >= arch_msrs[lo - 1].n)
+		return NULL;
+	return &arch_msrs[lo - 1];
+}
+
+enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr,
+				 uint64_t *value)
+{
+	const struct arch_msr *row = arch_msr_find(msr);
+
+	if (!row)
+		return VPMU_NOT_MINE;
+	if (msr - row->first >= v->has[row->has] || !row->read)
+		return VPMU_FAULT;
+	return row->read(v, msr - row->first, value);
+}
+
+enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr,
+				 uint64_t value)
+{
+	const struct arch_msr *row = arch_msr_find(msr);
+
+	if (!row)
+		return VPMU_NOT_MINE;
+	if (msr - row->first >= v->has[row->has] || !row->write)
+		return VPMU_FAULT;
+	return row->write(v, msr - row->first, value);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Counters over the provider's events.
+ *
+ * An event is made when the counter's own register enables it, so that what it
+ * counts stays demanded while GLOBAL_CTRL toggles, which guests do at every
+ * context switch. When its own enable is cleared it is parked: disabled, and
+ * used again if the same selector comes back. All are given back when no own
+ * enable is left, so that an idle PMU costs nothing.
+ */
+#include "arch_internal.h"
+
+void vpmu_pmc_begin(struct vpmu_arch *v)
+{
+	if (v->provider->ops->begin)
+		v->provider->ops->begin(v->provider);
+}
+
+void vpmu_pmc_commit(struct vpmu_arch *v)
+{
+	/* What could not be placed stands still; the event's state says so. */
+	if (v->provider->ops->commit)
+		(void)v->provider->ops->commit(v->provider);
+}
+
+struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc)
+{
+	uint8_t *events = (uint8_t *)(v + 1);
+
+	return (struct vpmu_event *)(void *)
+		(events + (size_t)pmc * v->provider->ops->event_size);
+}
+
+static uint8_t pmc_banks(const struct vpmu_arch *v, unsigned int pmc)
+{
+	bool os, usr;
+
+	if (pmc < v->n_gp) {
+		os = v->r.evtsel[pmc] & VPMU_EVTSEL_OS;
+		usr = v->r.evtsel[pmc] & VPMU_EVTSEL_USR;
+	} else {
+		os = vpmu_pmc_fixed_bits(v, pmc - v->n_gp) & VPMU_FIXED_OS;
+		usr = vpmu_pmc_fixed_bits(v, pmc - v->n_gp) & VPMU_FIXED_USR;
+	}
+	return (os ? VPMU_BANKS_KERNEL : 0) | (usr ? VPMU_BANKS_USER : 0);
+}
+
+void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
+		   struct vpmu_event_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+	attr->banks = pmc_banks(v, pmc);
+	attr->pinned = true;
+	attr->slot = (int8_t)pmc;
+	attr->period = v->valid.counter + 1;
+	if (pmc < v->n_gp) {
+		attr->fixed = -1;
+		attr->select = v->r.evtsel[pmc] & ARCH_SELECT;
+	} else {
+		attr->fixed = (int8_t)(pmc - v->n_gp);
+	}
+}
+
+/* First half of an overflow: from anywhere, NMI and other threads included. */
+static void pmc_overflowed(struct vpmu_event *ev)
+{
+	struct vpmu_arch *v = ev->owner;
+
+	vpmu_atomic_or(&v->pending, 1u << ev->index);
+	v->ops->kick(v->ctx);
+}
+
+uint64_t vpmu_pmc_read(struct vpmu_arch *v, unsigned int pmc)
+{
+	uint64_t value = v->r.counter[pmc];
+
+	if (v->made & 1u << pmc) {
+		value += v->provider->ops->read(vpmu_pmc_event(v, pmc));
+		value -= v->event[pmc].base;
+	}
+	return value & v->valid.counter;
+}
+
+void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
+{
+	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
+	const struct vpmu_provider_ops *ops = v->provider->ops;
+
+	if (!(v->made & 1u << pmc)) {
+		v->r.counter[pmc] = value;
+		return;
+	}
+	vpmu_pmc_begin(v);
+	v->r.counter[pmc] = value;
+	v->event[pmc].base = ops->read(ev);
+	ops->arm(ev, v->valid.counter + 1 - value);
+	vpmu_pmc_commit(v);
+}
+
+static void pmc_tell(struct vpmu_arch *v, const struct vpmu_event_attr *attr)
+{
+	const struct vpmu_event_def *def;
+	uint64_t select = attr->select;
+	uint32_t i;
+
+	if (attr->fixed >= 0) {
+		def = vpmu_event_find(v->model, 0, attr->fixed);
+		if (def)
+			select = def->select | (uint64_t)def->umask << 8;
+	}
+	for (i = 0; i < v->told.n; i++)
+		if (v->told.row[i].select == select)
+			break;
+	if (i == VPMU_TOLD_MAX)
+		return;
+	if (i == v->told.n) {
+		v->told.row[i].select = select;
+		v->told.row[i].times = 0;
+		v->told.n++;
+	}
+	v->told.row[i].times++;
+}
+
+static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
+{
+	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
+	const struct vpmu_provider_ops *ops = v->provider->ops;
+	struct vpmu_event_attr attr;
+	int err;
+
+	vpmu_pmc_attr(v, pmc, &attr);
+	ev->overflowed = pmc_overflowed;
+	ev->owner = v;
+	ev->index = pmc;
+	err = ops->create(v->provider, ev, &attr);
+	if (err == -VPMU_ENOENT) {
+		v->vain |= 1u << pmc;
+		pmc_tell(v, &attr);
+	}
+	if (err)
+		return;
+	v->made |= 1u << pmc;
+	v->event[pmc].select = attr.select;
+	v->event[pmc].banks = attr.banks;
+	v->event[pmc].base = 0;
+	ops->arm(ev, v->valid.counter + 1 - v->r.counter[pmc]);
+}
+
+static void pmc_release(struct vpmu_arch *v, unsigned int pmc)
+{
+	v->r.counter[pmc] = vpmu_pmc_read(v, pmc);
+	v->provider->ops->release(vpmu_pmc_event(v, pmc));
+	v->made &= ~(1u << pmc);
+	v->on &= ~(1u << pmc);
+}
+
+static void pmc_release_set(struct vpmu_arch *v, uint32_t pmcs)
+{
+	unsigned int pmc;
+
+	for (pmc = 0; pmc < v->n_pmc; pmc++)
+		if (pmcs & 1u << pmc)
+			pmc_release(v, pmc);
+}
+
+void vpmu_pmc_release_all(struct vpmu_arch *v)
+{
+	if (!v->made)
+		return;
+	vpmu_pmc_begin(v);
+	pmc_release_set(v, v->made);
+	vpmu_pmc_commit(v);
+}
+
+static bool pmc_stale(const struct vpmu_arch *v, unsigned int pmc)
+{
+	struct vpmu_event_attr attr;
+
+	vpmu_pmc_attr(v, pmc, &attr);
+	/* No ring at all is another way to stop: the event may come back. */
+	return v->event[pmc].select != attr.select ||
+	       (attr.banks && v->event[pmc].banks != attr.banks);
+}
+
+static bool pmc_own_enable(const struct vpmu_arch *v, unsigned int pmc)
+{
+	if (pmc < v->n_gp && !(v->r.evtsel[pmc] & VPMU_EVTSEL_EN))
+		return false;
+	return pmc_banks(v, pmc);
+}
+
+static uint32_t pmc_gates(const struct vpmu_arch *v)
+{
+	if (v->r.smm_frozen || (v->r.status & VPMU_STATUS_CTR_FRZ))
+		return 0;
+	return v->ungated | vpmu_pmc_set(v, v->r.global_ctrl);
+}
+
+/*
+ * Bring the provider's events in line with the registers. @fresh: counters whose
+ * own register has just been written; their events are made even while a gate
+ * is closed. What failed for want of a counter is tried again whenever its gate
+ * opens.
+ */
+static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
+{
+	const struct vpmu_provider_ops *ops = v->provider->ops;
+	uint32_t on = v->own & pmc_gates(v);
+	uint32_t start = on & ~v->on, stop = v->on & ~on & v->made;
+	uint32_t make = ((fresh & v->own) | start) & ~(v->made | v->vain);
+	unsigned int pmc;
+
+	v->on = on;
+	if (!(make | stop | (start & v->made)))
+		return;
+	vpmu_pmc_begin(v);
+	for (pmc = 0; pmc < v->n_pmc; pmc++) {
+		uint32_t bit = 1u << pmc;
+
+		if (stop & bit)
+			ops->disable(vpmu_pmc_event(v, pmc));
+		if (make & bit)
+			pmc_make(v, pmc);
+		if (start & v->made & bit)
+			(void)ops->enable(vpmu_pmc_event(v, pmc));
+	}
+	vpmu_pmc_commit(v);
+}
+
+void vpmu_pmc_gate(struct vpmu_arch *v)
+{
+	pmc_update(v, 0);
+}
+
+void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)
+{
+	uint32_t stale = 0;
+	unsigned int pmc;
+
+	for (pmc = 0; pmc < v->n_pmc; pmc++) {
+		uint32_t bit = 1u << pmc;
+
+		if (!(pmcs & bit))
+			continue;
+		v->own &= ~bit;
+		if (pmc_own_enable(v, pmc))
+			v->own |= bit;
+		if ((v->made & bit) && pmc_stale(v, pmc))
+			stale |= bit;
+	}
+	if (!v->own)
+		stale = v->made;
+	v->vain &= ~pmcs;
+	if (!(stale | ((v->own | v->made) & pmcs))) {
+		v->on &= ~pmcs;
+		return;
+	}
+	vpmu_pmc_begin(v);
+	pmc_release_set(v, stale);
+	pmc_update(v, pmcs);
+	vpmu_pmc_commit(v);
+}
+
+uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v)
+{
+	uint32_t pmcs = 0;
+	unsigned int i;
+
+	for (i = 0; i < v->n_gp; i++)
+		if (v->r.evtsel[i] & VPMU_EVTSEL_INT)
+			pmcs |= 1u << i;
+	for (i = 0; i < v->n_fixed; i++)
+		if (vpmu_pmc_fixed_bits(v, i) & VPMU_FIXED_PMI)
+			pmcs |= 1u << (v->n_gp + i);
+	return pmcs;
+}

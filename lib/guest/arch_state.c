@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Saving and loading. Counter numbers of the saved PMU and of the one that loads
+ * may differ (it may have more GP counters), so sets of counters are saved in the
+ * registers' layout.
+ *
+ * Body of the section VPMU_STATE_ARCH, version 1:
+ *   u8 version, n_gp, n_fixed, width_bits; u32 0; u64 capabilities
+ *   u64 fixed_ctrl, global_ctrl, status, debugctl, smm_global_ctrl, pending
+ *   u32 smm_frozen; u32 n_told
+ *   n_gp times u64 evtsel, counter; n_fixed times u64 counter
+ *   n_told times u64 select, times
+ */
+#include <vpmu/state.h>
+
+#include "arch_internal.h"
+
+#define ARCH_SECTION_VERSION	1
+#define STATE_HEAD_BYTES	16
+#define STATE_TOTAL_AT		8 /* where the header keeps its total */
+#define SECTION_HEAD_BYTES	16
+
+/* What a saved state says, before any of it is used. */
+struct arch_image {
+	struct arch_regs r;
+	struct arch_told told;
+	uint64_t pending; /* in the registers' layout */
+	uint8_t n_gp, n_fixed;
+	const uint8_t *provider; /* its body, or NULL */
+	size_t provider_bytes;
+};
+
+static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	unsigned int i;
+
+	vpmu_state_put(c, v->version, 1);
+	vpmu_state_put(c, v->n_gp, 1);
+	vpmu_state_put(c, v->n_fixed, 1);
+	vpmu_state_put(c, v->model->width_bits, 1);
+	vpmu_state_put(c, 0, 4);
+	vpmu_state_put(c, v->capabilities, 8);
+	vpmu_state_put(c, v->r.fixed_ctrl, 8);
+	vpmu_state_put(c, v->r.global_ctrl, 8);
+	vpmu_state_put(c, v->r.status, 8);
+	vpmu_state_put(c, v->r.debugctl, 8);
+	vpmu_state_put(c, v->r.smm_global_ctrl, 8);
+	vpmu_state_put(c, vpmu_pmc_bits(v, vpmu_atomic_read(&v->pending)), 8);
+	vpmu_state_put(c, v->r.smm_frozen, 4);
+	vpmu_state_put(c, v->told.n, 4);
+	for (i = 0; i < v->n_gp; i++) {
+		vpmu_state_put(c, v->r.evtsel[i], 8);
+		vpmu_state_put(c, vpmu_pmc_read(v, i), 8);
+	}
+	for (i = 0; i < v->n_fixed; i++)
+		vpmu_state_put(c, vpmu_pmc_read(v, v->n_gp + i), 8);
+	for (i = 0; i < v->told.n; i++) {
+		vpmu_state_put(c, v->told.row[i].select, 8);
+		vpmu_state_put(c, v->told.row[i].times, 8);
+	}
+}
+
+static int put_provider(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	size_t head, used = 0, room = 0;
+	uint8_t *at = NULL;
+	int ret;
+
+	head = vpmu_state_section_begin(c, VPMU_STATE_PROVIDER, 1,
+					VPMU_STATE_MANDATORY);
+	if (c->data) {
+		at = c->data + c->pos;
+		room = c->size - c->pos;
+	}
+	ret = v->provider->ops->save(v->provider, at, room, &used);
+	if (ret)
+		return ret;
+	c->pos += used;
+	vpmu_state_section_end(c, head);
+	return 0;
+}
+
+static int put_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	bool provider = v->provider->ops->save != NULL;
+	size_t head, end;
+	int ret = 0;
+
+	vpmu_state_put(c, VPMU_STATE_MAGIC, 4);
+	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
+	vpmu_state_put(c, 0, 4);
+	vpmu_state_put(c, provider ? 2 : 1, 4);
+	head = vpmu_state_section_begin(c, VPMU_STATE_ARCH, ARCH_SECTION_VERSION,
+					VPMU_STATE_MANDATORY);
+	put_arch(v, c);
+	vpmu_state_section_end(c, head);
+	if (provider)
+		ret = put_provider(v, c);
+	if (ret)
+		return ret;
+	end = c->pos;
+	c->pos = STATE_TOTAL_AT;
+	vpmu_state_put(c, end, 4);
+	c->pos = end;
+	return c->error;
+}
+
+int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
+{
+	struct vpmu_state_cursor c;
+	int ret;
+
+	memset(&c, 0, sizeof(c));
+	vpmu_pmc_begin(v);
+	ret = put_all(v, &c);
+	*used = c.pos;
+	if (!ret && buf) {
+		ret = -VPMU_E2BIG;
+		if (size >= c.pos) {
+			memset(&c, 0, sizeof(c));
+			c.data = buf;
+			c.size = size;
+			ret = put_all(v, &c);
+		}
+	}
+	vpmu_pmc_commit(v);
+	return ret;
+}
+
+/* The saving PMU must look to the guest like part of this one. */
+static int get_shape(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		     struct arch_image *im)
+{
+	uint64_t version = vpmu_state_get(c, 1);
+	uint64_t width, zero, capabilities;
+
+	im->n_gp = (uint8_t)vpmu_state_get(c, 1);
+	im->n_fixed = (uint8_t)vpmu_state_get(c, 1);
+	width = vpmu_state_get(c, 1);
+	zero = vpmu_state_get(c, 4);
+	capabilities = vpmu_state_get(c, 8);
+	if (c->error)
+		return c->error;
+	/* Another version would freeze and fault differently. */
+	if (version != v->version || width != v->model->width_bits || zero ||
+	    !im->n_gp || im->n_gp > v->n_gp || im->n_fixed > v->n_fixed ||
+	    (capabilities & ~v->capabilities))
+		return -VPMU_EINVAL;
+	return 0;
+}
+
+static int get_told(struct vpmu_state_cursor *c, struct arch_told *told)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < told->n; i++) {
+		told->row[i].select = vpmu_state_get(c, 8);
+		told->row[i].times = vpmu_state_get(c, 8);
+		if ((told->row[i].select & ~ARCH_SELECT) || !told->row[i].times)
+			return -VPMU_EINVAL;
+		for (j = 0; j < i; j++)
+			if (told->row[j].select == told->row[i].select)
+				return -VPMU_EINVAL;
+	}
+	return c->error;
+}
+
+static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		    struct arch_image *im)
+{
+	uint64_t frozen, n_told;
+	unsigned int i;
+	int ret = get_shape(v, c, im);
+
+	if (ret)
+		return ret;
+	im->r.fixed_ctrl = vpmu_state_get(c, 8);
+	im->r.global_ctrl = vpmu_state_get(c, 8);
+	im->r.status = vpmu_state_get(c, 8);
+	im->r.debugctl = vpmu_state_get(c, 8);
+	im->r.smm_global_ctrl = vpmu_state_get(c, 8);
+	im->pending = vpmu_state_get(c, 8);
+	frozen = vpmu_state_get(c, 4);
+	n_told = vpmu_state_get(c, 4);
+	if (frozen > 1 || n_told > VPMU_TOLD_MAX)
+		return -VPMU_EINVAL;
+	im->r.smm_frozen = frozen;
+	im->told.n = (uint32_t)n_told;
+	for (i = 0; i < im->n_gp; i++) {
+		im->r.evtsel[i] = vpmu_state_get(c, 8);
+		im->r.counter[i] = vpmu_state_get(c, 8);
+	}
+	for (i = 0; i < im->n_fixed; i++)
+		im->r.counter[v->n_gp + i] = vpmu_state_get(c, 8);
+	return get_told(c, &im->told);
+}
+
+/* Whether registers hold only what the guest could have put there. */
+static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
+{
+	const struct arch_valid *m = &v->valid;
+	uint64_t counters = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+	uint64_t bad = 0;
+	unsigned int i;
+
+	for (i = 0; i < v->n_gp; i++)
+		bad |= im->r.evtsel[i] & ~m->evtsel;
+	for (i = 0; i < v->n_pmc; i++)
+		bad |= im->r.counter[i] & ~m->counter;
+	bad |= im->r.fixed_ctrl & ~m->fixed_ctrl;
+	bad |= im->r.global_ctrl & ~m->global_ctrl;
+	bad |= im->r.status & ~m->status;
+	bad |= im->r.debugctl & ~m->debugctl;
+	bad |= im->r.smm_global_ctrl & ~m->global_ctrl;
+	bad |= im->pending & ~counters;
+	if (im->r.smm_frozen)
+		return !bad && (v->capabilities & VPMU_CAP_SMM_FREEZE);
+	return !bad && !im->r.smm_global_ctrl;
+}
+
+/* One section at the cursor, which is moved behind it. */
+static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		       struct arch_image *im, bool *found)
+{
+	struct vpmu_state_cursor body;
+	uint64_t id = vpmu_state_get(c, 4);
+	uint64_t version = vpmu_state_get(c, 2);
+	uint64_t flags = vpmu_state_get(c, 2);
+	uint64_t bytes = vpmu_state_get(c, 4);
+	uint64_t zero = vpmu_state_get(c, 4);
+	int ret;
+
+	if (c->error || zero || bytes > c->size - c->pos ||
+	    (bytes + 7) / 8 * 8 > c->size - c->pos)
+		return -VPMU_EINVAL;
+	memset(&body, 0, sizeof(body));
+	body.data = c->data + c->pos;
+	body.size = (size_t)bytes;
+	c->pos += (size_t)((bytes + 7) / 8 * 8);
+	switch (id) {
+	case VPMU_STATE_ARCH:
+		if (version > ARCH_SECTION_VERSION)
+			return -VPMU_ENOSYS;
+		if (*found)
+			return -VPMU_EINVAL;
+		*found = true;
+		ret = get_arch(v, &body, im);
+		if (!ret && body.pos != body.size)
+			ret = -VPMU_EINVAL;
+		return ret;
+	case VPMU_STATE_PROVIDER:
+		if (im->provider || !v->provider->ops->load)
+			return -VPMU_EINVAL;
+		im->provider = body.data;
+		im->provider_bytes = body.size;
+		return 0;
+	default:
+		return flags & VPMU_STATE_MANDATORY ? -VPMU_ENOSYS : 0;
+	}
+}
+
+static int get_all(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		   struct arch_image *im)
+{
+	uint64_t magic = vpmu_state_get(c, 4);
+	uint64_t version = vpmu_state_get(c, 4);
+	uint64_t total = vpmu_state_get(c, 4);
+	uint64_t sections = vpmu_state_get(c, 4);
+	bool found = false;
+	int ret;
+
+	if (c->error || magic != VPMU_STATE_MAGIC)
+		return -VPMU_EINVAL;
+	if (version > VPMU_STATE_VERSION)
+		return -VPMU_ENOSYS;
+	if (!version || total > c->size || total < STATE_HEAD_BYTES ||
+	    sections > (total - STATE_HEAD_BYTES) / SECTION_HEAD_BYTES)
+		return -VPMU_EINVAL;
+	c->size = (size_t)total;
+	while (sections--) {
+		ret = get_section(v, c, im, &found);
+		if (ret)
+			return ret;
+	}
+	if (!found || c->pos != c->size || !regs_valid(v, im))
+		return -VPMU_EINVAL;
+	return 0;
+}
+
+/* Make events for the registers as they are, without telling again. */
+static void arch_resume(struct vpmu_arch *v)
+{
+	v->own = 0;
+	v->on = 0;
+	vpmu_pmc_changed(v, (1u << v->n_pmc) - 1);
+}
+
+int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
+{
+	struct vpmu_state_cursor c;
+	struct arch_image im;
+	int ret;
+
+	memset(&c, 0, sizeof(c));
+	memset(&im, 0, sizeof(im));
+	c.data = (uint8_t *)buf;
+	c.size = size;
+	ret = get_all(v, &c, &im);
+	if (ret)
+		return ret;
+	/* A provider loads without events: on failure they are made again. */
+	vpmu_pmc_release_all(v);
+	if (im.provider)
+		ret = v->provider->ops->load(v->provider, im.provider,
+					     im.provider_bytes);
+	if (ret) {
+		im.told = v->told;
+	} else {
+		v->r = im.r;
+		(void)vpmu_atomic_take(&v->pending);
+		vpmu_atomic_or(&v->pending, vpmu_pmc_set(v, im.pending));
+	}
+	arch_resume(v);
+	v->told = im.told;
+	if (vpmu_atomic_read(&v->pending))
+		v->ops->kick(v->ctx);
+	return ret;
+}
