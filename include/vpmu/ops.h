@@ -19,7 +19,8 @@ struct vpmu_ops {
 
 	/*
 	 * Supply the totals as of the last retired instruction: fill the words
-	 * of all signals in @signals, each bank; other words need not be touched.
+	 * of all signals in @signals, each bank; other words need not be touched,
+	 * and nothing relies on what is in them afterwards.
 	 * An instruction in progress (a WRMSR being emulated) has not retired.
 	 * Called by silicon whenever it needs to know; may not block. Not NULL
 	 * for users of silicon.
@@ -28,12 +29,13 @@ struct vpmu_ops {
 
 	/*
 	 * New deadlines: for each signal and bank the number of further
-	 * occurrences, counted from the totals of the last pull, at which the
-	 * engine must call vpmu_silicon_expire(); VPMU_NEVER for none, 0 never
-	 * occurs. Replaces all earlier deadlines. An engine may call early (the
-	 * core then sends new ones) but must not call late. Called at the end
-	 * of every operation that changed one; may not block. Not NULL for users
-	 * of silicon.
+	 * occurrences, counted from the totals at the time of this call (which
+	 * are those of the last pull; a later pull does not move them), at
+	 * which the engine must call vpmu_silicon_expire(); VPMU_NEVER for none,
+	 * 0 never occurs. Replaces all earlier deadlines. An engine may call
+	 * early (the core then sends new ones) but must not call late. Called
+	 * at the end of every operation that changed one, not of a read; may
+	 * not block. Not NULL for users of silicon.
 	 */
 	void (*deadline)(void *ctx, const struct vpmu_signal_words *left);
 

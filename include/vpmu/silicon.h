@@ -51,6 +51,8 @@ struct vpmu_silicon {
 	struct vpmu_signal_words offset; /* added to what the engine supplies */
 	struct vpmu_signal_words left;   /* deadlines last sent */
 	uint64_t demand;                 /* signals last demanded */
+	uint64_t fresh;                  /* signals whose totals this batch has pulled */
+	uint32_t wrapped;                /* slots whose overflow is to be reported */
 	uint32_t batch;                  /* depth of begin/commit */
 	bool changed;                    /* deadlines or demand to be sent */
 	struct vpmu_slot slot[VPMU_SLOTS_MAX];
@@ -67,10 +69,11 @@ int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *
 
 /**
  * Open and close a batch of operations; they nest. The outermost begin pulls the
- * totals once, so all operations of a batch happen at one instant; the outermost
- * commit sends demand and deadlines if they changed. A batch must not outlive the
- * emulation of one instruction. Every function below may be called inside a
- * batch, and opens one of its own otherwise. vCPU's CPU only; they do not block.
+ * totals, so all operations of a batch happen at one instant; the outermost
+ * commit sends demand and deadlines if they changed (a read changes neither). A
+ * batch must not outlive the emulation of one instruction. Every function below
+ * may be called inside a batch, and opens one of its own otherwise. vCPU's CPU
+ * only; they do not block.
  */
 void vpmu_silicon_begin(struct vpmu_silicon *s);
 void vpmu_silicon_commit(struct vpmu_silicon *s);
