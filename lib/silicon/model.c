@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#include <vpmu/model.h>
+#include <vpmu/msr.h>
+
+#include "models/models.h"
+
+const uint16_t vpmu_arch_event[VPMU_ARCH_EVENTS] = {
+	0x003c, /* unhalted core cycles */
+	0x00c0, /* instructions retired */
+	0x013c, /* unhalted reference cycles */
+	0x4f2e, /* last-level cache references */
+	0x412e, /* last-level cache misses */
+	0x00c4, /* branch instructions retired */
+	0x00c5, /* branch misses retired */
+	0x01a4, /* topdown slots */
+};
+
+/* What the fixed counters count: the architectural event, or REF_TSC (00/03). */
+static const uint16_t fixed_event[] = { 0x00c0, 0x003c, 0x0300, 0x01a4 };
+
+/* The generic ones last: the first match wins. */
+static const struct vpmu_model *const model_all[] = {
+	&vpmu_model_icelake_server,
+	&vpmu_model_sapphire_rapids,
+	&vpmu_model_skylake_server,
+	&vpmu_model_generic,
+};
+
+const struct vpmu_model *vpmu_model_at(size_t i)
+{
+	return i < COUNT_OF(model_all) ? model_all[i] : NULL;
+}
+
+static bool model_matches(const struct vpmu_model *m, enum vpmu_vendor vendor,
+		    uint8_t family, uint8_t model)
+{
+	unsigned int i;
+
+	if (m->vendor != vendor || m->family != family)
+		return false;
+	for (i = 0; i < m->n_models; i++)
+		if (m->models[i] == model)
+			return true;
+	return !m->n_models;
+}
+
+const struct vpmu_model *vpmu_model_find(enum vpmu_vendor vendor, uint8_t family,
+					 uint8_t model)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT_OF(model_all); i++)
+		if (model_matches(model_all[i], vendor, family, model))
+			return model_all[i];
+	return NULL;
+}
+
+static bool model_name_ok(const char *name)
+{
+	const char *p;
+
+	if (!name || !*name)
+		return false;
+	for (p = name; *p; p++)
+		if (!((*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+		      *p == '_' || *p == '.'))
+			return false;
+	return true;
+}
+
+static const char *check_head(const struct vpmu_model *m)
+{
+	if (!m->name || !m->title)
+		return "no name";
+	if (m->vendor > VPMU_VENDOR_AMD)
+		return "unknown vendor";
+	if (m->n_models && !m->models)
+		return "no list of models";
+	if (m->version < 1 || m->version > 6)
+		return "version out of range";
+	if (m->n_gp < 1 || m->n_gp > 8)
+		return "number of GP counters out of range";
+	if (m->n_fixed > 4 || (m->version < 2 && m->n_fixed))
+		return "number of fixed counters out of range";
+	if (m->width_bits < 32 || m->width_bits > 63)
+		return "width out of range";
+	if (m->n_arch_events > VPMU_ARCH_EVENTS)
+		return "number of architectural events out of range";
+	if (m->capabilities & ~(VPMU_CAP_SMM_FREEZE | VPMU_CAP_FULL_WIDTH))
+		return "unknown capability";
+	if (!m->events || !m->n_events)
+		return "no events";
+	return NULL;
+}
+
+/* Either it is counted, or an option would count it, or nobody ever does. */
+static const char *check_source(const struct vpmu_event_def *def)
+{
+	if (def->signals & ~VPMU_SIGNALS_ALL)
+		return "unknown signal";
+	if (def->quality > VPMU_QUALITY_MODELLED)
+		return "unknown quality";
+	if (def->quality == VPMU_QUALITY_NONE && (def->signals || def->needs))
+		return "counted, but of no quality";
+	if (def->quality != VPMU_QUALITY_NONE && !def->signals && !def->needs)
+		return "not counted, but of a quality";
+	if (def->needs && !*def->needs)
+		return "empty option";
+	if (def->shift > 15 || (def->shift && !def->signals))
+		return "shift out of range";
+	return NULL;
+}
+
+static const char *check_row(const struct vpmu_model *m, const struct vpmu_event_def *def)
+{
+	if (!model_name_ok(def->name))
+		return "bad name";
+	if (def->select > (m->vendor == VPMU_VENDOR_AMD ? 0xfff : 0xff))
+		return "event select out of range";
+	if (def->gp_mask >> m->n_gp)
+		return "mask names a GP counter that the model does not have";
+	if (def->fixed < -1 || def->fixed >= m->n_fixed)
+		return "fixed counter that the model does not have";
+	if (!def->gp_mask && def->fixed < 0)
+		return "no counter can count it";
+	return check_source(def);
+}
+
+static bool sorted(const struct vpmu_event_def *a, const struct vpmu_event_def *b)
+{
+	return a->select < b->select || (a->select == b->select && a->umask < b->umask);
+}
+
+static uint16_t encoding(const struct vpmu_event_def *def)
+{
+	return (uint16_t)(def->umask << 8 | def->select);
+}
+
+static const char *check_rows(const struct vpmu_model *m, size_t *bad)
+{
+	const char *wrong = NULL;
+	size_t i;
+
+	for (i = 0; i < m->n_events && !wrong; i++) {
+		const struct vpmu_event_def *def = &m->events[i];
+
+		*bad = i;
+		wrong = check_row(m, def);
+		if (!wrong && i && !sorted(def - 1, def))
+			wrong = "not sorted, or twice";
+		if (!wrong && def->fixed >= 0 && m->vendor == VPMU_VENDOR_INTEL &&
+		    encoding(def) != fixed_event[def->fixed])
+			wrong = "not the event of its fixed counter";
+	}
+	return wrong;
+}
+
+static const char *check_arch_events(const struct vpmu_model *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < m->n_arch_events; i++)
+		if (!vpmu_event_find(m, vpmu_arch_event[i], -1))
+			return "architectural event missing";
+	for (i = 0; i < m->n_fixed; i++)
+		if (!vpmu_event_find(m, 0, (int)i))
+			return "event of a fixed counter missing";
+	return NULL;
+}
+
+const char *vpmu_model_check(const struct vpmu_model *model, size_t *bad)
+{
+	const char *wrong = check_head(model);
+
+	*bad = model->n_events;
+	if (!wrong)
+		wrong = check_rows(model, bad);
+	if (!wrong) {
+		*bad = model->n_events;
+		wrong = check_arch_events(model);
+	}
+	return wrong;
+}
