@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#include <vpmu/silicon.h>
+
+/*
+ * `raw` is a sum of signal totals, `scaled` the same after the recipe's shift;
+ * a slot's value and everything it is compared with is scaled.
+ */
+
+static unsigned int n_slots(const struct vpmu_silicon *s)
+{
+	return s->cfg.model->n_gp + s->cfg.model->n_fixed;
+}
+
+int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *cfg)
+{
+	const struct vpmu_ops *ops = cfg->ops;
+
+	if (cfg->size < sizeof(*cfg) || !cfg->model || !ops)
+		return -VPMU_EINVAL;
+	if (ops->size < sizeof(*ops) || !ops->pull || !ops->deadline)
+		return -VPMU_EINVAL;
+	if (cfg->model->n_gp + cfg->model->n_fixed > VPMU_SLOTS_MAX)
+		return -VPMU_EINVAL;
+	memset(s, 0, sizeof(*s));
+	s->cfg = *cfg;
+	s->cfg.size = sizeof(s->cfg);
+	memset(&s->left, 0xff, sizeof(s->left));
+	return 0;
+}
+
+/* Ask for the totals of @signals as well as for what was asked before. */
+static void pull(struct vpmu_silicon *s, uint64_t signals)
+{
+	unsigned int i, b;
+
+	signals |= s->fresh;
+	s->cfg.ops->pull(s->cfg.ctx, signals, &s->now);
+	for (i = 0; i < VPMU_SIGNAL_COUNT; i++) {
+		if (!(signals & VPMU_SIGNAL_BIT(i)))
+			continue;
+		for (b = 0; b < VPMU_BANK_COUNT; b++)
+			s->now.word[i][b] += s->offset.word[i][b];
+	}
+	s->fresh = signals;
+}
+
+/* Open a batch in which the totals of @signals are those of this instant. */
+static void batch_open(struct vpmu_silicon *s, uint64_t signals)
+{
+	if (!s->batch++)
+		s->fresh = 0;
+	if (signals & ~s->fresh)
+		pull(s, signals);
+}
+
+void vpmu_silicon_begin(struct vpmu_silicon *s)
+{
+	batch_open(s, s->demand);
+}
+
+static uint64_t raw_total(const struct vpmu_silicon *s, const struct vpmu_recipe *r)
+{
+	uint64_t sum = 0;
+	unsigned int i, b;
+
+	for (i = 0; r->signals >> i; i++) {
+		if (!(r->signals & VPMU_SIGNAL_BIT(i)))
+			continue;
+		for (b = 0; b < VPMU_BANK_COUNT; b++)
+			if (r->banks & VPMU_BANK_BIT(b))
+				sum += s->now.word[i][b];
+	}
+	return sum;
+}
+
+static uint64_t slot_value(const struct vpmu_silicon *s, const struct vpmu_slot *slot)
+{
+	if (!slot->running)
+		return slot->count;
+	return slot->count + (raw_total(s, &slot->recipe) >> slot->recipe.shift);
+}
+
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	return a > VPMU_NEVER - b ? VPMU_NEVER : a + b;
+}
+
+/* Remainder without a 64-bit division; an engine is hardly ever that late. */
+static uint64_t modulo(uint64_t a, uint64_t b)
+{
+	uint64_t part = b;
+
+	while (part <= a >> 1)
+		part <<= 1;
+	for (; part >= b; part >>= 1)
+		if (a >= part)
+			a -= part;
+	return a;
+}
+
+/*
+ * Note an overflow that lies behind, and go on to the next one that lies ahead:
+ * several at once are one.
+ */
+static void slot_settle(struct vpmu_silicon *s, unsigned int i)
+{
+	struct vpmu_slot *slot = &s->slot[i];
+	uint64_t value = slot_value(s, slot);
+	uint64_t ahead;
+
+	if (!slot->used || value < slot->next || slot->next == VPMU_NEVER)
+		return;
+	s->wrapped |= 1u << i;
+	s->changed = true;
+	if (!slot->period) {
+		slot->next = VPMU_NEVER;
+		return;
+	}
+	ahead = slot->period - modulo(value - slot->next, slot->period);
+	slot->next = add_saturated(value, ahead);
+}
+
+/* Occurrences of the signals, one way or the other, until the slot overflows. */
+static uint64_t raw_left(const struct vpmu_silicon *s, const struct vpmu_slot *slot)
+{
+	const struct vpmu_recipe *r = &slot->recipe;
+	uint64_t left = slot->next - slot_value(s, slot);
+	uint64_t phase = raw_total(s, r) & ((1ull << r->shift) - 1);
+
+	if (left > VPMU_NEVER >> r->shift)
+		return VPMU_NEVER;
+	return (left << r->shift) - phase;
+}
+
+/*
+ * The banks among which a deadline is split: not the nested ones in which nothing
+ * of it has happened yet. Those get deadline 1, and cost the others nothing.
+ */
+static unsigned int awake_banks(const struct vpmu_silicon *s, const struct vpmu_recipe *r)
+{
+	unsigned int banks = 0, b;
+
+	for (b = 0; b < VPMU_BANK_COUNT; b++) {
+		struct vpmu_recipe here = *r;
+
+		here.banks = r->banks & VPMU_BANK_BIT(b);
+		if (b < VPMU_BANK_NESTED_KERNEL || raw_total(s, &here))
+			banks |= here.banks;
+	}
+	return banks;
+}
+
+static unsigned int count_bits(uint64_t bits)
+{
+	unsigned int n = 0;
+
+	for (; bits; bits &= bits - 1)
+		n++;
+	return n;
+}
+
+/*
+ * Split @left occurrences among @n words: when every word is still short of its
+ * share, the sum is short of @left. So no share is late, and an early one is
+ * followed by smaller ones.
+ */
+static uint64_t share(uint64_t left, unsigned int n)
+{
+	unsigned int log2 = 0;
+
+	if (n < 2)
+		return left;
+	while (1u << log2 < n)
+		log2++;
+	left = add_saturated(left, n - 1) >> log2;
+	return left ? left : 1;
+}
+
+static void slot_deadline(const struct vpmu_silicon *s, const struct vpmu_slot *slot,
+			  struct vpmu_signal_words *left)
+{
+	const struct vpmu_recipe *r = &slot->recipe;
+	unsigned int awake = awake_banks(s, r), i, b;
+	uint64_t each = share(raw_left(s, slot), count_bits(awake) * count_bits(r->signals));
+
+	for (i = 0; r->signals >> i; i++) {
+		if (!(r->signals & VPMU_SIGNAL_BIT(i)))
+			continue;
+		for (b = 0; b < VPMU_BANK_COUNT; b++) {
+			uint64_t here = awake & VPMU_BANK_BIT(b) ? each : 1;
+
+			if (r->banks & VPMU_BANK_BIT(b) && here < left->word[i][b])
+				left->word[i][b] = here;
+		}
+	}
+}
+
+static void send_demand(struct vpmu_silicon *s)
+{
+	uint64_t demand = 0;
+	unsigned int i;
+
+	for (i = 0; i < n_slots(s); i++)
+		if (s->slot[i].used)
+			demand |= s->slot[i].recipe.signals;
+	if (demand == s->demand)
+		return;
+	s->demand = demand;
+	if (s->cfg.ops->demand)
+		s->cfg.ops->demand(s->cfg.ctx, demand);
+}
+
+/* The engine counts from this instant's totals: all go anew, or none were and are. */
+static void send_deadlines(struct vpmu_silicon *s)
+{
+	struct vpmu_signal_words left;
+	unsigned int i;
+	bool any = false;
+
+	memset(&left, 0xff, sizeof(left));
+	for (i = 0; i < n_slots(s); i++) {
+		const struct vpmu_slot *slot = &s->slot[i];
+
+		if (!slot->used || !slot->running || slot->next == VPMU_NEVER)
+			continue;
+		slot_deadline(s, slot, &left);
+		any = true;
+	}
+	if (!any && !memcmp(&left, &s->left, sizeof(left)))
+		return;
+	s->left = left;
+	s->cfg.ops->deadline(s->cfg.ctx, &s->left);
+}
+
+static void report_wrapped(struct vpmu_silicon *s)
+{
+	uint32_t wrapped = s->wrapped;
+	unsigned int i;
+
+	s->wrapped = 0;
+	for (i = 0; wrapped >> i; i++)
+		if (wrapped >> i & 1 && s->cfg.overflow)
+			s->cfg.overflow(s->cfg.owner, i);
+}
+
+void vpmu_silicon_commit(struct vpmu_silicon *s)
+{
+	unsigned int i;
+
+	if (s->batch == 1 && s->changed) {
+		for (i = 0; i < n_slots(s); i++)
+			slot_settle(s, i);
+		report_wrapped(s);
+		send_demand(s);
+		send_deadlines(s);
+		s->changed = false;
+	}
+	s->batch--;
+}
+
+void vpmu_silicon_configure(struct vpmu_silicon *s, unsigned int slot,
+			    const struct vpmu_recipe *recipe)
+{
+	struct vpmu_slot *p = &s->slot[slot];
+
+	batch_open(s, s->demand | recipe->signals);
+	memset(p, 0, sizeof(*p));
+	p->recipe = *recipe;
+	p->used = true;
+	p->next = VPMU_NEVER;
+	s->wrapped &= ~(1u << slot);
+	s->changed = true;
+	vpmu_silicon_commit(s);
+}
+
+void vpmu_silicon_free(struct vpmu_silicon *s, unsigned int slot)
+{
+	batch_open(s, s->demand);
+	memset(&s->slot[slot], 0, sizeof(s->slot[slot]));
+	s->wrapped &= ~(1u << slot);
+	s->changed = true;
+	vpmu_silicon_commit(s);
+}
+
+void vpmu_silicon_start(struct vpmu_silicon *s, unsigned int slot)
+{
+	struct vpmu_slot *p = &s->slot[slot];
+
+	if (!p->used || p->running)
+		return;
+	batch_open(s, s->demand);
+	p->count -= raw_total(s, &p->recipe) >> p->recipe.shift;
+	p->running = true;
+	if (p->next != VPMU_NEVER)
+		s->changed = true;
+	vpmu_silicon_commit(s);
+}
+
+void vpmu_silicon_stop(struct vpmu_silicon *s, unsigned int slot)
+{
+	struct vpmu_slot *p = &s->slot[slot];
+
+	if (!p->running)
+		return;
+	batch_open(s, s->demand);
+	p->count = slot_value(s, p);
+	p->running = false;
+	if (p->next != VPMU_NEVER)
+		s->changed = true;
+	vpmu_silicon_commit(s);
+}
+
+uint64_t vpmu_silicon_read(struct vpmu_silicon *s, unsigned int slot)
+{
+	const struct vpmu_slot *p = &s->slot[slot];
+	uint64_t value;
+
+	batch_open(s, p->running ? p->recipe.signals : 0);
+	value = slot_value(s, p);
+	vpmu_silicon_commit(s);
+	return value;
+}
+
+void vpmu_silicon_arm(struct vpmu_silicon *s, unsigned int slot, uint64_t left,
+		      uint64_t period)
+{
+	struct vpmu_slot *p = &s->slot[slot];
+
+	batch_open(s, s->demand);
+	slot_settle(s, slot);
+	if (p->next != VPMU_NEVER || left != VPMU_NEVER)
+		s->changed = true;
+	p->next = add_saturated(slot_value(s, p), left);
+	p->period = period;
+	vpmu_silicon_commit(s);
+}
+
+void vpmu_silicon_expire(struct vpmu_silicon *s)
+{
+	batch_open(s, s->demand);
+	s->changed = true;
+	vpmu_silicon_commit(s);
+}
+
+void vpmu_silicon_totals(struct vpmu_silicon *s, struct vpmu_signal_words *totals)
+{
+	unsigned int i;
+
+	batch_open(s, s->cfg.supplied);
+	*totals = s->now;
+	vpmu_silicon_commit(s);
+	for (i = 0; i < VPMU_SIGNAL_COUNT; i++)
+		if (!(s->cfg.supplied & VPMU_SIGNAL_BIT(i)))
+			memcpy(totals->word[i], s->offset.word[i], sizeof(totals->word[i]));
+}
+
+void vpmu_silicon_rebase(struct vpmu_silicon *s, const struct vpmu_signal_words *totals)
+{
+	struct vpmu_signal_words now;
+	unsigned int i, b;
+
+	vpmu_silicon_totals(s, &now);
+	for (i = 0; i < VPMU_SIGNAL_COUNT; i++)
+		for (b = 0; b < VPMU_BANK_COUNT; b++)
+			s->offset.word[i][b] += totals->word[i][b] - now.word[i][b];
+	s->fresh = 0;
+}
