@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#include <vpmu/direct.h>
+#include <vpmu/msr.h>
+#include <vpmu/state.h>
+
+struct direct_event {
+	struct vpmu_event head;
+	uint64_t period; /* of its attr */
+	uint32_t slot;
+	uint32_t zero;
+};
+
+/*
+ * A total that no CPU reaches: 9 years at a thousand million a second. A loaded
+ * one must stay below it, so that no sum of totals ever wraps.
+ */
+#define DIRECT_TOTAL_MAX	((uint64_t)1 << 58)
+
+static struct vpmu_direct *direct_of(struct vpmu_provider *p)
+{
+	return (struct vpmu_direct *)p; /* provider is its first member */
+}
+
+static struct direct_event *direct_event(struct vpmu_event *ev)
+{
+	return (struct direct_event *)ev;
+}
+
+static void direct_overflow(void *owner, unsigned int slot)
+{
+	struct vpmu_direct *d = owner;
+	struct vpmu_event *ev = d->event[slot];
+
+	if (ev && ev->overflowed)
+		ev->overflowed(ev);
+}
+
+int vpmu_direct_init(struct vpmu_direct *d, const struct vpmu_silicon_config *cfg)
+{
+	struct vpmu_silicon_config own = *cfg;
+	int err;
+
+	own.overflow = direct_overflow;
+	own.owner = d;
+	err = vpmu_silicon_init(&d->silicon, &own);
+	if (err)
+		return err;
+	memset(d->event, 0, sizeof(d->event));
+	d->enabled = 0;
+	d->provider.ops = &vpmu_direct_ops;
+	d->provider.model = cfg->model;
+	d->provider.n_gp = cfg->model->n_gp;
+	d->provider.n_fixed = cfg->model->n_fixed;
+	return 0;
+}
+
+static int resolve(const struct vpmu_direct *d, const struct vpmu_event_attr *attr,
+		   struct vpmu_recipe *recipe)
+{
+	return vpmu_event_resolve(d->provider.model, attr->select, attr->fixed,
+				  attr->banks, d->silicon.cfg.supplied, recipe);
+}
+
+static enum vpmu_quality direct_quality(struct vpmu_provider *p,
+					const struct vpmu_event_attr *attr)
+{
+	struct vpmu_recipe recipe;
+
+	resolve(direct_of(p), attr, &recipe);
+	return recipe.quality;
+}
+
+/* The slots that can count an event, fixed ones only as the table says. */
+static uint32_t allowed_slots(const struct vpmu_model *model,
+			      const struct vpmu_event_attr *attr)
+{
+	const uint64_t condition = VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK;
+	const struct vpmu_event_def *def;
+	uint32_t slots;
+
+	def = vpmu_event_find(model, attr->select, attr->fixed);
+	slots = def->gp_mask;
+	if (def->fixed >= 0 && (attr->fixed >= 0 || !(attr->select & condition)))
+		slots |= 1u << (model->n_gp + (unsigned int)def->fixed);
+	return slots;
+}
+
+/*
+ * The slot of an event that resolves. The guest's own counter is taken whatever
+ * the table's mask says: what hardware counts there is not documented.
+ */
+static int find_slot(const struct vpmu_direct *d, const struct vpmu_event_attr *attr)
+{
+	const struct vpmu_model *model = d->provider.model;
+	int i, n = model->n_gp + model->n_fixed;
+	uint32_t allowed;
+
+	if (attr->slot >= n)
+		return -VPMU_EINVAL;
+	if (attr->slot >= 0)
+		return d->event[attr->slot] ? -VPMU_EBUSY : attr->slot;
+	allowed = allowed_slots(model, attr);
+	for (i = 0; i < n; i++)
+		if (allowed >> i & 1 && !d->event[i])
+			return i;
+	return -VPMU_EBUSY;
+}
+
+static int direct_create(struct vpmu_provider *p, struct vpmu_event *ev,
+			 const struct vpmu_event_attr *attr)
+{
+	struct direct_event *own = direct_event(ev);
+	struct vpmu_direct *d = direct_of(p);
+	struct vpmu_recipe recipe;
+	int slot, err;
+
+	if (attr->size < sizeof(*attr))
+		return -VPMU_EINVAL;
+	err = resolve(d, attr, &recipe);
+	if (err)
+		return err;
+	slot = find_slot(d, attr);
+	if (slot < 0)
+		return slot;
+	ev->provider = p;
+	ev->quality = recipe.quality;
+	own->period = attr->period;
+	own->slot = (uint32_t)slot;
+	own->zero = 0;
+	d->event[slot] = ev;
+	vpmu_silicon_configure(&d->silicon, own->slot, &recipe);
+	return 0;
+}
+
+static void direct_release(struct vpmu_event *ev)
+{
+	struct vpmu_direct *d = direct_of(ev->provider);
+	uint32_t slot = direct_event(ev)->slot;
+
+	d->event[slot] = NULL;
+	d->enabled &= ~(1u << slot);
+	vpmu_silicon_free(&d->silicon, slot);
+}
+
+static int direct_enable(struct vpmu_event *ev)
+{
+	struct vpmu_direct *d = direct_of(ev->provider);
+	uint32_t slot = direct_event(ev)->slot;
+
+	d->enabled |= 1u << slot;
+	vpmu_silicon_start(&d->silicon, slot);
+	return 0;
+}
+
+static void direct_disable(struct vpmu_event *ev)
+{
+	struct vpmu_direct *d = direct_of(ev->provider);
+	uint32_t slot = direct_event(ev)->slot;
+
+	d->enabled &= ~(1u << slot);
+	vpmu_silicon_stop(&d->silicon, slot);
+}
+
+static uint64_t direct_read(struct vpmu_event *ev)
+{
+	return vpmu_silicon_read(&direct_of(ev->provider)->silicon, direct_event(ev)->slot);
+}
+
+static void direct_arm(struct vpmu_event *ev, uint64_t left)
+{
+	struct direct_event *own = direct_event(ev);
+
+	vpmu_silicon_arm(&direct_of(ev->provider)->silicon, own->slot,
+			 own->period ? left : VPMU_NEVER, own->period);
+}
+
+static enum vpmu_event_state direct_state(const struct vpmu_event *ev)
+{
+	const struct direct_event *own = (const struct direct_event *)ev;
+	const struct vpmu_direct *d = (const struct vpmu_direct *)ev->provider;
+
+	return d->enabled >> own->slot & 1 ? VPMU_EVENT_ACTIVE : VPMU_EVENT_OFF;
+}
+
+static void direct_begin(struct vpmu_provider *p)
+{
+	vpmu_silicon_begin(&direct_of(p)->silicon);
+}
+
+static int direct_commit(struct vpmu_provider *p)
+{
+	vpmu_silicon_commit(&direct_of(p)->silicon);
+	return 0;
+}
+
+/* The totals: u32 signals, u32 banks, then a u64 for each signal and bank. */
+static int direct_save(struct vpmu_provider *p, void *buf, size_t size, size_t *used)
+{
+	struct vpmu_state_cursor c = { .data = buf, .size = size };
+	struct vpmu_signal_words totals;
+	unsigned int i, b;
+
+	vpmu_silicon_totals(&direct_of(p)->silicon, &totals);
+	vpmu_state_put(&c, VPMU_SIGNAL_COUNT, 4);
+	vpmu_state_put(&c, VPMU_BANK_COUNT, 4);
+	for (i = 0; i < VPMU_SIGNAL_COUNT; i++)
+		for (b = 0; b < VPMU_BANK_COUNT; b++)
+			vpmu_state_put(&c, totals.word[i][b], 8);
+	*used = c.pos;
+	return c.error;
+}
+
+/* A library with fewer signals had them in the same order; the rest go on at 0. */
+static int direct_load(struct vpmu_provider *p, const void *buf, size_t size)
+{
+	struct vpmu_state_cursor c = { .data = (uint8_t *)buf, .size = size };
+	struct vpmu_direct *d = direct_of(p);
+	struct vpmu_signal_words totals;
+	uint64_t n_signals, n_banks;
+	unsigned int i, b;
+
+	for (i = 0; i < VPMU_SLOTS_MAX; i++)
+		if (d->event[i])
+			return -VPMU_EBUSY;
+	n_signals = vpmu_state_get(&c, 4);
+	n_banks = vpmu_state_get(&c, 4);
+	if (c.error)
+		return c.error;
+	if (n_signals > VPMU_SIGNAL_COUNT || n_banks > VPMU_BANK_COUNT)
+		return -VPMU_ENOSYS;
+	memset(&totals, 0, sizeof(totals));
+	for (i = 0; i < n_signals; i++)
+		for (b = 0; b < n_banks; b++) {
+			totals.word[i][b] = vpmu_state_get(&c, 8);
+			if (totals.word[i][b] > DIRECT_TOTAL_MAX)
+				return -VPMU_EINVAL;
+		}
+	if (c.error || c.pos != size)
+		return -VPMU_EINVAL;
+	vpmu_silicon_rebase(&d->silicon, &totals);
+	return 0;
+}
+
+const struct vpmu_provider_ops vpmu_direct_ops = {
+	.size = sizeof(struct vpmu_provider_ops),
+	.event_size = (sizeof(struct direct_event) + 7) & ~7u,
+	.name = "direct",
+	.quality = direct_quality,
+	.create = direct_create,
+	.release = direct_release,
+	.enable = direct_enable,
+	.disable = direct_disable,
+	.read = direct_read,
+	.arm = direct_arm,
+	.state = direct_state,
+	.begin = direct_begin,
+	.commit = direct_commit,
+	.save = direct_save,
+	.load = direct_load,
+};
