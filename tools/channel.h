@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What vpmu and the guest's init say to each other.
+ *
+ * Four virtio-serial ports: one for each standard stream and one for
+ * control. A message on the control port is a struct channel_head and its
+ * payload. Both ends run on the same machine, so numbers are in its order.
+ *
+ * The ports are not ordered among each other. Where it matters a message
+ * carries the number of bytes that belong before it on the other port.
+ */
+#ifndef VPMU_TOOLS_CHANNEL_H
+#define VPMU_TOOLS_CHANNEL_H
+
+#include <stdint.h>
+
+#define CHANNEL_VERSION		1
+#define CHANNEL_MAX		(8u << 20)	/* bytes in a payload, at most */
+
+#define CHANNEL_PORT_CONTROL	"vpmu.control"
+#define CHANNEL_PORT_STDIN	"vpmu.stdin"
+#define CHANNEL_PORT_STDOUT	"vpmu.stdout"
+#define CHANNEL_PORT_STDERR	"vpmu.stderr"
+
+#define CHANNEL_TAG_ROOT	"vpmu.root"	/* 9p: the host's root */
+#define CHANNEL_TAG_SHARE	"vpmu.share"	/* 9p: the current directory */
+
+enum channel_type {
+	/* guest to host */
+	CHANNEL_READY = 1,	/* struct channel_ready; waits for a job */
+	CHANNEL_STARTED,	/* the command runs */
+	CHANNEL_NOEXEC,		/* int32_t errno: it could not be executed */
+	CHANNEL_STOPPED,	/* int32_t signal: it was stopped */
+	CHANNEL_STDIN_CLOSED,	/* nobody reads it any more */
+	CHANNEL_NOTE,		/* text for the user */
+	CHANNEL_FAILED,		/* text: the guest cannot do the job */
+	CHANNEL_EXIT,		/* struct channel_exit; all files are written */
+
+	/* host to guest */
+	CHANNEL_JOB = 64,	/* a sequence of struct channel_item */
+	CHANNEL_SIGNAL,		/* int32_t signal for the command's group */
+	CHANNEL_KILL,		/* end every process of the guest */
+	CHANNEL_WINSIZE,	/* struct winsize */
+	CHANNEL_STDIN_EOF,	/* uint64_t bytes before the end */
+	CHANNEL_STDOUT_CLOSED,	/* who read it has gone */
+	CHANNEL_STDERR_CLOSED,
+};
+
+struct channel_head {
+	uint32_t type;		/* enum channel_type */
+	uint32_t len;		/* bytes of payload that follow */
+};
+
+struct channel_ready {
+	uint32_t version;	/* CHANNEL_VERSION */
+	uint32_t reserved;
+	uint64_t uptime_ns;	/* the guest's clock since its boot */
+};
+
+enum channel_exit_flags {
+	CHANNEL_EXIT_FULL = 1,	/* the writable overlay had no space left */
+	CHANNEL_EXIT_OOM = 2,	/* the guest's kernel killed for memory */
+	CHANNEL_EXIT_UNSAVED = 4, /* the shared directory was not written out */
+};
+
+struct channel_exit {
+	int32_t status;		/* as of waitpid(2) */
+	uint32_t flags;		/* enum channel_exit_flags */
+	uint64_t out_bytes;	/* sent on the port for standard output */
+	uint64_t err_bytes;
+	uint64_t in_bytes;	/* of standard input, taken by the command */
+	uint64_t wall_ns;	/* from exec to exit, on the guest's clock */
+};
+
+/* Items of a job. Those marked * may occur more than once, in order. */
+enum channel_item_tag {
+	CHANNEL_ARG = 1,	/* * bytes, without the final NUL */
+	CHANNEL_ENV,		/* * bytes */
+	CHANNEL_CWD,		/* path */
+	CHANNEL_SHARE,		/* path to mount the share at; absent: none */
+	CHANNEL_IDS,		/* uint32_t uid, gid, supplementary groups */
+	CHANNEL_UMASK,		/* uint32_t */
+	CHANNEL_RLIMIT,		/* * struct channel_rlimit */
+	CHANNEL_TTY,		/* struct channel_tty; absent: pipes only */
+	CHANNEL_HOSTNAME,	/* bytes */
+	CHANNEL_TIME,		/* int64_t seconds, nanoseconds since 1970 */
+	CHANNEL_SEED,		/* random bytes */
+	CHANNEL_BIND,		/* * two paths, each with its NUL: bind the
+				 * first over the second */
+	CHANNEL_SIGNALS,	/* uint64_t: bit n-1 is signal n ignored */
+	CHANNEL_NICE,		/* int32_t */
+};
+
+struct channel_item {
+	uint32_t tag;		/* enum channel_item_tag */
+	uint32_t len;		/* bytes that follow; the next item is at once */
+};
+
+struct channel_rlimit {
+	uint32_t resource;
+	uint32_t reserved;
+	uint64_t soft, hard;	/* RLIM_INFINITY is all ones */
+};
+
+enum channel_tty_flags {
+	CHANNEL_TTY_STDIN = 1,	/* these streams are the terminal */
+	CHANNEL_TTY_STDOUT = 2,
+	CHANNEL_TTY_STDERR = 4,
+	CHANNEL_TTY_CONTROLLING = 8, /* and it is the controlling one */
+};
+
+struct channel_tty {
+	uint32_t flags;		/* enum channel_tty_flags */
+	uint16_t rows, columns, xpixel, ypixel;
+	uint32_t iflag, oflag, cflag, lflag;	/* struct termios */
+	uint8_t cc[32];
+};
+
+#endif

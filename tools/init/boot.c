@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* From the kernel's hands to the control channel. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "init.h"
+
+void boot_mount(void)
+{
+	mkdir("/dev", 0755);
+	mkdir("/proc", 0555);
+	mkdir("/sys", 0555);
+	if (mount("devtmpfs", "/dev", "devtmpfs", 0, "mode=0755") && errno != EBUSY)
+		die("cannot mount /dev: %m");
+	if (mount("proc", "/proc", "proc", 0, NULL))
+		die("cannot mount /proc: %m");
+	if (mount("sysfs", "/sys", "sysfs", 0, NULL))
+		die("cannot mount /sys: %m");
+}
+
+/*
+ * The parameters that the kernel's command line has for a module: QEMU tells
+ * there where its virtio-mmio devices are.
+ */
+static char *module_parameters(const char *module)
+{
+	static char line[8192], out[8192];
+	size_t n = strlen(module), used = 0;
+	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t len = read(fd, line, sizeof(line) - 1);
+
+	close(fd);
+	line[len > 0 ? len : 0] = 0;
+	out[0] = 0;
+	for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
+		if (strncmp(word, module, n) || word[n] != '.')
+			continue;
+		used += snprintf(out + used, sizeof(out) - used, "%s ", word + n + 1);
+	}
+	return out;
+}
+
+static void load_module(const char *path)
+{
+	char name[256];
+	const char *base = strrchr(path, '/');
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		die("%s: %m", path);
+	base = base ? base + 1 : path;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(base, "."), base);
+	for (char *p = name; *p; p++)
+		if (*p == '-')
+			*p = '_';
+	if (syscall(SYS_finit_module, fd, module_parameters(name), 0) &&
+	    errno != EEXIST && errno != ENODEV)
+		die("%s: %m", path);
+	close(fd);
+}
+
+void boot_modules(void)
+{
+	char line[512];
+	FILE *order = fopen("/order", "re");
+
+	if (!order)
+		return;
+	while (fgets(line, sizeof(line), order)) {
+		line[strcspn(line, "\n")] = 0;
+		if (line[0])
+			load_module(line);
+	}
+	fclose(order);
+}
+
+static int find_port(const char *name)
+{
+	static const char dir[] = "/sys/class/virtio-ports";
+	char path[600], text[128];
+	struct dirent *entry;
+	DIR *ports = opendir(dir);
+	int fd, found = -1;
+	ssize_t len;
+
+	while (ports && found < 0 && (entry = readdir(ports))) {
+		snprintf(path, sizeof(path), "%s/%s/name", dir, entry->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		len = read(fd, text, sizeof(text) - 1);
+		close(fd);
+		text[len > 0 ? len : 0] = 0;
+		text[strcspn(text, "\n")] = 0;
+		if (strcmp(text, name))
+			continue;
+		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
+		found = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	}
+	if (ports)
+		closedir(ports);
+	return found;
+}
+
+/* The ports appear when the device has answered, not when its module loads. */
+int boot_port(const char *name)
+{
+	const struct timespec wait = { .tv_nsec = 500000 };
+	int fd;
+
+	for (int i = 0; i < 20000; i++) {
+		fd = find_port(name);
+		if (fd >= 0)
+			return fd;
+		nanosleep(&wait, NULL);
+	}
+	die("no port %s", name);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* The guest's first process: what its files know of each other. */
+#ifndef VPMU_INIT_H
+#define VPMU_INIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../channel.h"
+
+/* A job as it came, taken apart. Pointers are into the message. */
+struct job {
+	char **argv, **envp;
+	const char *cwd, *share;
+	const uint32_t *ids;		/* uid, gid, groups */
+	size_t n_ids;			/* at least 2 */
+	const struct channel_tty *tty;	/* NULL: pipes only */
+	const void *items;		/* the whole, for what occurs often */
+	size_t len;
+};
+
+/* The command and the ends of its streams that we hold; -1 is closed. */
+struct task {
+	pid_t leader;		/* leads the session, waits for the command */
+	pid_t pgid;		/* the command's process group */
+	int in, out, err;	/* in may be the same terminal as out */
+	int terminal;		/* master of the pseudo-terminal, or -1 */
+	int slave;		/* keeps the terminal from hanging up, or -1 */
+	int report;		/* struct task_report from the leader */
+};
+
+struct task_report {
+	int32_t kind;		/* enum task_report_kind */
+	int32_t value;
+};
+
+enum task_report_kind {
+	TASK_STARTED,		/* value: the command's pid and group */
+	TASK_NOEXEC,		/* value: errno */
+	TASK_STATUS,		/* value: as of waitpid(2) */
+};
+
+/* init.c */
+void send_message(uint32_t type, const void *payload, size_t len);
+void die(const char *format, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int write_file(const char *path, const char *text);
+
+/* job.c */
+int job_parse(struct job *job, void *payload, size_t len);
+/* The next item with @tag after @item (NULL: the first), or NULL. */
+const struct channel_item *job_item(const struct job *job, uint32_t tag,
+				    const struct channel_item *item);
+
+/* boot.c: what is the same for every job */
+void boot_mount(void);
+void boot_modules(void);
+int boot_port(const char *name);
+
+/* fs.c */
+void fs_enter(const struct job *job);
+bool fs_overlay_full(void);
+bool fs_out_of_memory(void);
+/* Write the share out and let go of it. Returns false if that failed. */
+bool fs_leave(const struct job *job);
+
+/* task.c */
+void task_start(struct task *task, const struct job *job);
+
+#endif

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The caller's own state, packed for the guest. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "vpmu.h"
+
+static void item(struct buffer *out, uint32_t tag, const void *data, size_t len)
+{
+	static const char zeros[8];
+	const struct channel_item i = { .tag = tag, .len = len };
+
+	buffer_add(out, &i, sizeof(i));
+	buffer_add(out, data, len);
+	buffer_add(out, zeros, -len & 7);
+}
+
+static void string(struct buffer *out, uint32_t tag, const char *text)
+{
+	item(out, tag, text, strlen(text) + 1);
+}
+
+static void add_identity(struct buffer *out, bool root)
+{
+	uint32_t ids[2 + 65536];
+	int n = 0;
+
+	if (root) {
+		item(out, CHANNEL_IDS, (uint32_t[]){ 0, 0 }, 8);
+		return;
+	}
+	ids[0] = geteuid();
+	ids[1] = getegid();
+	n = getgroups(65536, ids + 2);
+	item(out, CHANNEL_IDS, ids, 4 * (2 + (n > 0 ? n : 0)));
+}
+
+static void add_limits(struct buffer *out)
+{
+	struct channel_rlimit l = { 0 };
+	struct rlimit r;
+
+	for (l.resource = 0; l.resource < RLIM_NLIMITS; l.resource++) {
+		if (getrlimit(l.resource, &r))
+			continue;
+		l.soft = r.rlim_cur;
+		l.hard = r.rlim_max;
+		item(out, CHANNEL_RLIMIT, &l, sizeof(l));
+	}
+}
+
+static void add_signals(struct buffer *out)
+{
+	uint64_t ignored = 0;
+	struct sigaction a;
+
+	for (int n = 1; n < NSIG; n++)
+		if (!sigaction(n, NULL, &a) && a.sa_handler == SIG_IGN)
+			ignored |= 1ull << (n - 1);
+	item(out, CHANNEL_SIGNALS, &ignored, sizeof(ignored));
+}
+
+static void add_terminal(struct buffer *out, uint32_t flags)
+{
+	struct channel_tty tty = { .flags = flags };
+	int fd = flags & CHANNEL_TTY_STDOUT ? 1 : 2;
+	struct winsize size = { 0 };
+	struct termios t;
+
+	if (!flags || tcgetattr(fd, &t))
+		return;
+	ioctl(fd, TIOCGWINSZ, &size);
+	tty.rows = size.ws_row;
+	tty.columns = size.ws_col;
+	tty.xpixel = size.ws_xpixel;
+	tty.ypixel = size.ws_ypixel;
+	tty.iflag = t.c_iflag;
+	tty.oflag = t.c_oflag;
+	tty.cflag = t.c_cflag;
+	tty.lflag = t.c_lflag;
+	/* The caller's own terminal does this when it is not raw. */
+	if (!(flags & CHANNEL_TTY_STDIN)) {
+		tty.oflag &= ~OPOST;
+		tty.lflag &= ~ECHO;
+	}
+	memcpy(tty.cc, t.c_cc, sizeof(t.c_cc) < sizeof(tty.cc) ?
+	       sizeof(t.c_cc) : sizeof(tty.cc));
+	item(out, CHANNEL_TTY, &tty, sizeof(tty));
+}
+
+/* What makes one guest differ from another that started alike. */
+static void add_moment(struct buffer *out)
+{
+	char name[256] = "", seed[64];
+	struct timespec t;
+	int64_t time[2];
+
+	if (!gethostname(name, sizeof(name) - 1))
+		string(out, CHANNEL_HOSTNAME, name);
+	if (getrandom(seed, sizeof(seed), 0) == sizeof(seed))
+		item(out, CHANNEL_SEED, seed, sizeof(seed));
+	clock_gettime(CLOCK_REALTIME, &t);
+	time[0] = t.tv_sec;
+	time[1] = t.tv_nsec;
+	item(out, CHANNEL_TIME, time, sizeof(time));
+}
+
+/* A perf that no directory in PATH holds comes behind all of them. */
+static void add_environment(struct buffer *out, const struct perf *perf)
+{
+	bool extend = perf->path && !perf->over && strncmp(perf->path, "/usr/bin/", 9);
+	const char *slash = perf->path ? strrchr(perf->path, '/') : NULL;
+	char *path;
+
+	for (char **e = environ; *e; e++) {
+		if (extend && !strncmp(*e, "PATH=", 5)) {
+			path = xprintf("%s:%.*s", *e, (int)(slash - perf->path), perf->path);
+			string(out, CHANNEL_ENV, path);
+			free(path);
+		} else {
+			string(out, CHANNEL_ENV, *e);
+		}
+	}
+}
+
+static void add_perf(struct buffer *out, const struct perf *perf)
+{
+	struct buffer b = { 0 };
+
+	if (!perf->path || !perf->over)
+		return;
+	buffer_add(&b, perf->path, strlen(perf->path) + 1);
+	buffer_add(&b, perf->over, strlen(perf->over) + 1);
+	item(out, CHANNEL_BIND, b.data, b.len);
+	buffer_free(&b);
+}
+
+void job_message(struct buffer *out, char **command, const struct job_extra *extra)
+{
+	uint32_t mask = umask(0);
+	int32_t nice_ = getpriority(PRIO_PROCESS, 0);
+
+	umask(mask);
+	while (*command)
+		string(out, CHANNEL_ARG, *command++);
+	add_environment(out, extra->perf);
+	add_perf(out, extra->perf);
+	string(out, CHANNEL_CWD, extra->cwd);
+	if (extra->share)
+		string(out, CHANNEL_SHARE, extra->share);
+	add_identity(out, extra->root);
+	item(out, CHANNEL_UMASK, &mask, sizeof(mask));
+	item(out, CHANNEL_NICE, &nice_, sizeof(nice_));
+	add_limits(out);
+	add_signals(out);
+	add_terminal(out, extra->tty);
+	add_moment(out);
+	if (out->len > CHANNEL_MAX)
+		fail(EXIT_NOEXEC, "arguments and environment of %zu bytes: %s",
+		     out->len, strerror(E2BIG));
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Where the cache and the project's own files are. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vpmu.h"
+
+#ifndef VPMU_SRCDIR
+#error "VPMU_SRCDIR: where the source tree is"
+#endif
+#ifndef VPMU_DATADIR
+#define VPMU_DATADIR "/usr/share/vpmu"
+#endif
+
+const char *cache_dir(void)
+{
+	static char *dir;
+	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+	if (dir)
+		return dir;
+	if (base && *base == '/')
+		dir = xprintf("%s/vpmu", base);
+	else if (home && *home == '/')
+		dir = xprintf("%s/.cache/vpmu", home);
+	else
+		fail(EXIT_VPMU, "no place for the cache: HOME is not set; "
+		     "set XDG_CACHE_HOME to a directory that you can write");
+	return dir;
+}
+
+/* In the source tree that this was built from, else where it is installed. */
+const char *source_file(const char *name, char **out)
+{
+	*out = xprintf("%s/%s", VPMU_SRCDIR, name);
+	if (!access(*out, R_OK))
+		return *out;
+	free(*out);
+	*out = xprintf("%s/%s", VPMU_DATADIR, name);
+	return access(*out, R_OK) ? NULL : *out;
+}
+
+bool runs(const char *path)
+{
+	struct stat s;
+
+	return !stat(path, &s) && S_ISREG(s.st_mode) && !access(path, X_OK);
+}
+
+static void read_all(int fd, struct buffer *out)
+{
+	char text[4096];
+	ssize_t n;
+
+	while ((n = read(fd, text, sizeof(text))) > 0 ||
+	       (n < 0 && errno == EINTR))
+		if (n > 0)
+			buffer_add(out, text, n);
+	while (out->len && out->data[out->len - 1] == '\n')
+		out->data[--out->len] = 0;
+}
+
+/* Its messages go where ours go; it must not eat the command's input. */
+int run_script(char *const *argv, struct buffer *out)
+{
+	int fds[2], status, null;
+	pid_t pid;
+
+	buffer_add(out, "", 0);
+	if (pipe2(fds, O_CLOEXEC))
+		fail(EXIT_VPMU, "no pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		fail(EXIT_VPMU, "no process: %s", strerror(errno));
+	if (!pid) {
+		null = open("/dev/null", O_RDONLY);
+		dup2(null, 0);
+		dup2(fds[1], 1);
+		if (say_to)
+			dup2(fileno(say_to), 2);
+		execv(argv[0], argv);
+		fprintf(stderr, "vpmu: %s: %s\n", argv[0], strerror(errno));
+		_exit(EXIT_VPMU);
+	}
+	close(fds[1]);
+	read_all(fds[0], out);
+	close(fds[0]);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return EXIT_VPMU;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

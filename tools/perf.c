@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * A perf that works in the guest. On some systems /usr/bin/perf is a script
+ * that refuses to run on a kernel it was not packaged for; then the program
+ * behind it is found, to be put over the script in the guest.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vpmu.h"
+
+static bool is_elf(const char *path)
+{
+	char magic[4] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, magic, sizeof(magic));
+
+	close(fd);
+	return n == sizeof(magic) && !memcmp(magic, "\177ELF", 4);
+}
+
+static char *in_path(const char *name)
+{
+	const char *path = getenv("PATH"), *end;
+	char *file;
+
+	for (path = path ? path : "/usr/bin:/bin"; *path; path = end + (*end == ':')) {
+		end = strchrnul(path, ':');
+		file = xprintf("%.*s/%s", (int)(end - path), path, name);
+		if (runs(file))
+			return file;
+		free(file);
+	}
+	return NULL;
+}
+
+/* The newest of the programs that packages put behind the script. */
+static char *behind_script(void)
+{
+	static const char *const patterns[] = {
+		"/usr/lib/linux-tools/*/perf", "/usr/lib/linux-tools-*/perf",
+		"/usr/bin/perf_[0-9]*", "/usr/libexec/perf",
+	};
+	char *found = NULL;
+	glob_t g;
+
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		if (glob(patterns[i], 0, NULL, &g))
+			continue;
+		for (size_t j = 0; j < g.gl_pathc; j++) {
+			if (!runs(g.gl_pathv[j]) || !is_elf(g.gl_pathv[j]))
+				continue;
+			if (found && strverscmp(g.gl_pathv[j], found) < 0)
+				continue;
+			free(found);
+			found = strdup(g.gl_pathv[j]);
+		}
+		globfree(&g);
+	}
+	return found;
+}
+
+void perf_find(struct perf *perf)
+{
+	char *first = in_path("perf");
+
+	memset(perf, 0, sizeof(*perf));
+	if (first && is_elf(first)) {
+		perf->path = first;
+		return;
+	}
+	perf->path = behind_script();
+	perf->over = first;
+}

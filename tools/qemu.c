@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Which QEMU, and what it is told. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "vpmu.h"
+
+/*
+ * The kernel's options. The self-tests of its ciphers take a third of the
+ * start; the watchdog would hold a counter; times come from a clock that
+ * stops with the host's load, so that nobody need watch it.
+ */
+#define KERNEL_OPTIONS	"rdinit=/init console=ttyS0 quiet panic=-1 reboot=t " \
+			"cryptomgr.notests mitigations=off nmi_watchdog=0 " \
+			"nowatchdog no_timer_check tsc=reliable " \
+			"random.trust_cpu=on random.trust_bootloader=on"
+
+static bool find_given(struct qemu *qemu)
+{
+	const char *given = getenv("VPMU_QEMU");
+
+	if (!given || !*given)
+		return false;
+	if (!runs(given))
+		fail(EXIT_SKIP, "VPMU_QEMU=%s: not a program that can be run", given);
+	qemu->binary = strdup(given);
+	return true;
+}
+
+static void set_prefix(struct qemu *qemu, const char *prefix)
+{
+	qemu->binary = xprintf("%s/bin/qemu-system-x86_64", prefix);
+	qemu->firmware = xprintf("%s/share/qemu", prefix);
+	qemu->patched = true;
+}
+
+bool qemu_find(struct qemu *qemu, bool cached)
+{
+	struct buffer out = { 0 };
+	char *script, *argv[3] = { 0 };
+	int status;
+
+	memset(qemu, 0, sizeof(*qemu));
+	if (find_given(qemu))
+		return true;
+	cache_dir();
+	if (!source_file("qemu/build", &script))
+		fail(EXIT_SKIP, "%s is missing; set VPMU_QEMU to a qemu-system-x86_64", script);
+	argv[0] = script;
+	argv[1] = "--print";
+	status = run_script(argv, &out);
+	if (status && !cached) {
+		argv[1] = NULL;
+		buffer_drop(&out, out.len);
+		status = run_script(argv, &out);
+		if (status)
+			exit(status == EXIT_SKIP ? EXIT_SKIP : EXIT_VPMU);
+	}
+	if (!status)
+		set_prefix(qemu, out.data);
+	free(script);
+	buffer_free(&out);
+	return !status;
+}
+
+/* Version 1 of Icelake-Server has a model number that Linux does not take
+ * for an Icelake. */
+const char *qemu_cpu(const char *name)
+{
+	static const char *const alias[][2] = {
+		{ "Icelake-Server", "Icelake-Server-v6" },
+		{ "icelake-server", "Icelake-Server-v6" },
+		{ "sapphirerapids", "SapphireRapids" },
+		{ "skylake-server", "Skylake-Server" },
+	};
+
+	for (size_t i = 0; i < sizeof(alias) / sizeof(alias[0]); i++)
+		if (!strcmp(name, alias[i][0]))
+			return alias[i][1];
+	return name;
+}
+
+/* ---- the command line */
+
+struct args {
+	char **list;
+	size_t n;
+};
+
+static void add(struct args *args, char *arg)
+{
+	args->list = realloc(args->list, (args->n + 2) * sizeof(char *));
+	if (!args->list)
+		fail(EXIT_VPMU, "no memory");
+	args->list[args->n++] = arg;
+	args->list[args->n] = NULL;
+}
+
+static void option(struct args *args, const char *name, char *value)
+{
+	add(args, xprintf("-%s", name));
+	add(args, value);
+}
+
+/* QEMU wants a comma within a value twice. */
+static char *quoted_value(const char *text)
+{
+	struct buffer b = { 0 };
+
+	for (; *text; text++)
+		buffer_add(&b, *text == ',' ? ",," : text, *text == ',' ? 2 : 1);
+	return b.data ? b.data : strdup("");
+}
+
+static void add_port(struct args *args, const char *id, int fd)
+{
+	option(args, "chardev", xprintf("socket,id=%s,fd=%d", id, fd));
+	option(args, "device", xprintf("virtserialport,chardev=%s,name=vpmu.%s", id, id));
+}
+
+static void add_9p(struct args *args, const char *id, const char *path,
+		   const char *tag, bool readonly)
+{
+	char *quoted = quoted_value(path);
+
+	option(args, "fsdev", xprintf("local,id=%s,path=%s,security_model=none,"
+				      "multidevs=remap%s", id, quoted,
+				      readonly ? ",readonly=on" : ""));
+	option(args, "device", xprintf("virtio-9p-pci,fsdev=%s,mount_tag=%s", id, tag));
+	free(quoted);
+}
+
+static void add_machine(struct args *args, const struct qemu *qemu,
+			const struct machine *m)
+{
+	const char *model = qemu_cpu(m->cpu);
+
+	if (qemu->firmware)
+		option(args, "L", strdup(qemu->firmware));
+	add(args, strdup("-nodefaults"));
+	add(args, strdup("-no-user-config"));
+	add(args, strdup("-no-reboot"));
+	option(args, "display", strdup("none"));
+	option(args, "machine", strdup("pc,acpi=off,usb=off,i8042=off,hpet=off,vmport=off"));
+	option(args, "accel", strdup("tcg"));
+	option(args, "bios", strdup("qboot.rom"));
+	/* check=off: what TCG lacks is switched off without a word. */
+	option(args, "cpu", xprintf("%s,check=off,pmu=%s", model,
+				    strcmp(m->pmu, "none") ? "on" : "off"));
+	option(args, "smp", xprintf("%u", m->smp));
+	option(args, "m", xprintf("%lluM", (unsigned long long)(m->memory_bytes >> 20)));
+}
+
+static void add_kernel(struct args *args, const struct kernel *kernel,
+		       const struct machine *m, int initrd)
+{
+	option(args, "kernel", strdup(kernel->vmlinux));
+	option(args, "initrd", xprintf("/proc/self/fd/%d", initrd));
+	option(args, "append", xprintf("%s%s%s%s", KERNEL_OPTIONS,
+				       m->verbose ? " loglevel=7" : " loglevel=1",
+				       m->append ? " " : "", m->append ? m->append : ""));
+}
+
+char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
+		    const struct machine *m, const struct qemu_fds *fds)
+{
+	struct args args = { 0 };
+	char *share;
+
+	add(&args, strdup(qemu->binary));
+	add_machine(&args, qemu, m);
+	add_kernel(&args, kernel, m, fds->initrd);
+	option(&args, "chardev", xprintf("socket,id=qmp,fd=%d", fds->port[PORT_QMP]));
+	option(&args, "mon", strdup("chardev=qmp,mode=control"));
+	option(&args, "chardev", xprintf("socket,id=console,fd=%d", fds->port[PORT_CONSOLE]));
+	option(&args, "serial", strdup("chardev:console"));
+	option(&args, "device", strdup("virtio-serial-pci,max_ports=8"));
+	add_port(&args, "control", fds->port[PORT_CONTROL]);
+	add_port(&args, "stdin", fds->port[PORT_STDIN]);
+	add_port(&args, "stdout", fds->port[PORT_STDOUT]);
+	add_port(&args, "stderr", fds->port[PORT_STDERR]);
+	add_9p(&args, "root", "/", CHANNEL_TAG_ROOT, true);
+	if (m->share) {
+		share = fds->share < 0 ? strdup(m->share)
+				       : xprintf("/proc/self/fd/%d", fds->share);
+		add_9p(&args, "share", share, CHANNEL_TAG_SHARE, false);
+		free(share);
+	}
+	return args.list;
+}

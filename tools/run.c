@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* vpmu run: a command in a guest that has a PMU. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <jansson.h>
+
+#include "channel.h"
+#include "vpmu.h"
+
+static const char usage[] =
+"Usage: vpmu run [options] [--] COMMAND [ARG]...\n"
+"\n"
+"Runs COMMAND in a guest that has a performance monitoring unit. The guest's\n"
+"file system is this machine's: writes stay in the guest's memory, but for\n"
+"those into the current directory, which are real. COMMAND runs as you, with\n"
+"your environment; its streams, signals and exit status are vpmu's.\n"
+"\n"
+"  vpmu run -- perf stat -e instructions,branches ./program\n"
+"  vpmu run --smp 2 -- sh -c 'perf record -g ./program && perf report --stdio'\n";
+
+struct options {
+	const char *cpu, *smp, *memory, *pmu, *kernel, *modules, *append;
+	const char *output, *stats;
+	bool root, dry_run, verbose;
+};
+
+static void parse(struct options *o, struct machine *m, int argc, char **argv,
+		  int *first)
+{
+	const struct option_def defs[] = {
+		{ "cpu", 0, "MODEL", "the guest's CPU (Icelake-Server)", &o->cpu },
+		{ "smp", 0, "N", "number of its CPUs (1)", &o->smp },
+		{ "memory", 'm', "SIZE", "its memory (1G)", &o->memory },
+		{ "pmu", 0, "KIND", "arch or none (arch)", &o->pmu },
+		{ "kernel", 0, "FILE|SUITE", "its kernel (this Debian's own)", &o->kernel },
+		{ "modules", 0, "DIR", "modules for --kernel FILE", &o->modules },
+		{ "append", 0, "ARGS", "more options for its kernel", &o->append },
+		{ "root", 0, NULL, "run COMMAND as root of the guest", &o->root },
+		{ "output", 'o', "FILE", "vpmu's own messages go there", &o->output },
+		{ "stats", 0, "FILE", "write what is known of the run, as JSON", &o->stats },
+		{ "dry-run", 0, NULL, "print QEMU's command line and exit", &o->dry_run },
+		{ "verbose", 'v', NULL, "show the guest kernel's log", &o->verbose },
+		{ NULL, 0, NULL, NULL, NULL },
+	};
+
+	*first = options_parse(argc, argv, defs, usage);
+	m->cpu = o->cpu ? o->cpu : "Icelake-Server";
+	m->smp = o->smp ? option_number("smp", o->smp, 1, 255) : 1;
+	m->memory_bytes = option_size("memory", o->memory ? o->memory : "1G");
+	m->pmu = o->pmu ? o->pmu : "arch";
+	m->append = o->append;
+	m->verbose = o->verbose;
+}
+
+static void check_options(const struct options *o, const struct machine *m)
+{
+	if (m->memory_bytes < 128 << 20)
+		fail(EXIT_VPMU, "--memory %s: a guest needs at least 128M", o->memory);
+	if (!strcmp(m->pmu, "pv") || !strcmp(m->pmu, "both"))
+		fail(EXIT_VPMU, "--pmu %s: this vpmu has no paravirtual PMU; "
+		     "it has arch and none", m->pmu);
+	if (strcmp(m->pmu, "arch") && strcmp(m->pmu, "none"))
+		fail(EXIT_VPMU, "--pmu %s: it is arch or none", m->pmu);
+	if (strchr(m->cpu, ' '))
+		fail(EXIT_VPMU, "--cpu '%s': not a model's name", m->cpu);
+	if (o->modules && !o->kernel)
+		fail(EXIT_VPMU, "--modules needs --kernel FILE");
+}
+
+/* ---- the current directory */
+
+static bool below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
+}
+
+/*
+ * Why the current directory cannot be shared, or NULL; the guest has trees
+ * of its own where the kernel's are.
+ */
+static const char *not_shared(const char *path)
+{
+	struct stat here, there;
+
+	if (!strcmp(path, "/"))
+		return "it is the root";
+	if ((below(path, "/proc") || below(path, "/sys") || below(path, "/dev")) &&
+	    !below(path, "/dev/shm"))
+		return "it belongs to this machine's kernel";
+	if (stat(".", &here) || stat(path, &there))
+		return strerror(errno);
+	if (here.st_ino != there.st_ino || here.st_dev != there.st_dev)
+		return "another directory is in its place";
+	return NULL;
+}
+
+static void choose_directory(struct job_extra *extra, struct qemu_fds *fds)
+{
+	char *path = getcwd(NULL, 0);
+	const char *why;
+
+	fds->share = -1;
+	extra->cwd = "/";
+	if (!path || *path != '/') {
+		say("the current directory is not shared: %s; COMMAND starts in /",
+		    path ? "it cannot be reached" : strerror(errno));
+		return;
+	}
+	why = not_shared(path);
+	if (!why) {
+		fds->share = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		why = fds->share < 0 ? strerror(errno) : NULL;
+	}
+	extra->cwd = path;
+	if (why)
+		say("%s is not shared: %s; what COMMAND writes stays in the guest",
+		    path, why);
+	else
+		extra->share = path;
+}
+
+/* ---- dry run */
+
+static void print_quoted(const char *text)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789-_=./,:+@%";
+
+	if (*text && !text[strspn(text, plain)]) {
+		fputs(text, stdout);
+		return;
+	}
+	putchar('\'');
+	for (; *text; text++)
+		if (*text == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*text);
+	putchar('\'');
+}
+
+static int print_command(char **argv)
+{
+	print_quoted(argv[0]);
+	for (argv++; *argv; argv++) {
+		fputs(**argv == '-' ? " \\\n    " : " ", stdout);
+		print_quoted(*argv);
+	}
+	putchar('\n');
+	return fflush(stdout) ? EXIT_VPMU : 0;
+}
+
+/* ---- after the command */
+
+/*
+ * What the guest programmed and nothing counted. QEMU answers with a list
+ * under "told"; one without our patches does not know the question.
+ */
+static void tell_in_vain(struct qmp *qmp)
+{
+	struct buffer line = { 0 };
+	const char *name, *cure, *last = "";
+	json_t *reply, *one;
+	size_t i;
+
+	reply = qmp_ask(qmp, "{\"execute\": \"x-query-vpmu\", \"id\": \"ask\"}\n", 2000);
+	json_array_foreach(json_object_get(reply, "told"), i, one) {
+		name = json_string_value(json_object_get(one, "name"));
+		cure = json_string_value(json_object_get(one, "cure"));
+		buffer_print(&line, "%s%s", i ? ", " : "",
+			     json_string_value(json_object_get(one, "select")));
+		if (name)
+			buffer_print(&line, " (%s)", name);
+		if (cure && *cure && strcmp(cure, last))
+			buffer_print(&line, ": %s counts it", cure);
+		last = cure ? cure : "";
+	}
+	if (line.len)
+		say("not counted, so 0 is no count: %s", line.data);
+	buffer_free(&line);
+	json_decref(reply);
+}
+
+static void tell_outcome(const struct outcome *out, char **command,
+			 const struct machine *m)
+{
+	unsigned long long mib = m->memory_bytes >> 20;
+
+	if (out->noexec)
+		say("%s: %s", command[0], strerror(out->noexec));
+	if (out->flags & CHANNEL_EXIT_FULL)
+		say("the guest's writable overlay was full: files outside the "
+		    "current directory are kept in memory; more than %lluM with "
+		    "--memory %lluM", mib, 2 * mib);
+	if (out->flags & CHANNEL_EXIT_OOM)
+		say("the guest had too little memory and its kernel killed a "
+		    "process; more than %lluM with --memory %lluM", mib, 2 * mib);
+	if (out->flags & CHANNEL_EXIT_UNSAVED)
+		say("not everything could be written into the current directory");
+	if (out->exited && WIFSIGNALED(out->status) && WTERMSIG(out->status) == SIGILL)
+		say("%s ended by an illegal instruction: programs built with "
+		    "-march=native for what the guest's CPU lacks (as AVX-512) "
+		    "cannot run in it", command[0]);
+}
+
+static void write_stats(const char *path, const struct outcome *out,
+			const struct machine *m, const struct qemu *qemu,
+			const struct kernel *kernel, json_t *version)
+{
+	json_t *j = json_pack("{s:b, s:f, s:f, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*}",
+		"exited", out->exited,
+		"boot_ms", out->boot_ns / 1e6,
+		"guest_ms", out->wall_ns / 1e6,
+		"cpu", qemu_cpu(m->cpu), "pmu", m->pmu,
+		"smp", (int)m->smp, "memory_bytes", (json_int_t)m->memory_bytes,
+		"kernel", kernel->release, "qemu", qemu->binary,
+		"stdout_bytes", (json_int_t)out->out_bytes,
+		"stderr_bytes", (json_int_t)out->err_bytes,
+		"qemu_version", version);
+
+	if (out->exited && WIFEXITED(out->status))
+		json_object_set_new(j, "exit_status", json_integer(WEXITSTATUS(out->status)));
+	if (out->exited && WIFSIGNALED(out->status))
+		json_object_set_new(j, "signal", json_integer(WTERMSIG(out->status)));
+	if (json_dump_file(j, path, JSON_INDENT(2)))
+		say("cannot write %s: %s", path, strerror(errno));
+	json_decref(j);
+}
+
+/* End as the command did; its core, if any, is in the guest's hands. */
+static int die_by(int sig)
+{
+	const struct rlimit none = { 0 };
+	sigset_t set;
+
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(sig, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	raise(sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	return 128 + sig;
+}
+
+static int exit_status(const struct outcome *out)
+{
+	if (out->killed_by)
+		return die_by(out->killed_by);
+	if (out->own_failure)
+		return out->own_failure;
+	if (!out->exited)
+		return EXIT_VPMU;
+	if (out->noexec)
+		return out->noexec == ENOENT ? EXIT_NOTFOUND : EXIT_NOEXEC;
+	if (WIFSIGNALED(out->status))
+		return die_by(WTERMSIG(out->status));
+	return WEXITSTATUS(out->status);
+}
+
+static void open_standard_streams(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			exit(EXIT_VPMU);
+}
+
+static int run(const struct options *o, struct machine *m, char **command)
+{
+	struct job_extra extra = { .root = o->root, .tty = terminal_streams() };
+	struct buffer job = { 0 };
+	struct outcome out = { 0 };
+	struct guest guest = { 0 };
+	struct kernel kernel = { 0 };
+	struct qemu_fds fds;
+	struct perf perf;
+	struct qemu qemu;
+	struct qmp qmp;
+	json_t *version = NULL;
+	char **argv;
+
+	qemu_find(&qemu, false);
+	kernel_find(&kernel, o->kernel ? o->kernel : getenv("VPMU_KERNEL"), o->modules);
+	choose_directory(&extra, &fds);
+	m->share = extra.share;
+	if (o->dry_run) {
+		for (int i = 0; i < PORTS; i++)
+			fds.port[i] = 10 + i;
+		fds.initrd = 10 + PORTS;
+		fds.share = -1;
+		return print_command(qemu_command(&qemu, &kernel, m, &fds));
+	}
+	perf_find(&perf);
+	if (!perf.path)
+		say("there is no perf on this machine for the guest to run: " PERF_CURE);
+	extra.perf = &perf;
+	job_message(&job, command, &extra);
+	fds.initrd = kernel_initramfs(&kernel);
+	guest_ports(&guest, &fds);
+	argv = qemu_command(&qemu, &kernel, m, &fds);
+	guest_start(&guest, argv, &fds);
+	qmp_start(&qmp, guest.port[PORT_QMP]);
+	session_run(&guest, &job, extra.tty, o->verbose, &out);
+	if (out.exited && guest.pid) {
+		tell_in_vain(&qmp);
+		if (o->stats)
+			version = qmp_ask(&qmp, "{\"execute\": \"query-version\", "
+					  "\"id\": \"ask\"}\n", 1000);
+	}
+	guest_stop(&guest);
+	tell_outcome(&out, command, m);
+	if (o->stats)
+		write_stats(o->stats, &out, m, &qemu, &kernel, version);
+	return exit_status(&out);
+}
+
+int verb_run(int argc, char **argv)
+{
+	struct options o = { 0 };
+	struct machine m = { 0 };
+	int first;
+
+	open_standard_streams();
+	parse(&o, &m, argc, argv, &first);
+	if (o.output && say_open(o.output))
+		fail(EXIT_VPMU, "-o %s: %s", o.output, strerror(errno));
+	check_options(&o, &m);
+	if (first == argc && !o.dry_run)
+		fail(EXIT_VPMU, "no command (vpmu run --help)");
+	return run(&o, &m, argv + first);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* The vpmu command: what its files know of each other. */
+#ifndef VPMU_TOOLS_VPMU_H
+#define VPMU_TOOLS_VPMU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/* Exit statuses of vpmu's own, as env(1) and timeout(1) have them. */
+enum vpmu_exit {
+	EXIT_SKIP = 77,		/* cannot run on this machine */
+	EXIT_VPMU = 125,	/* vpmu itself failed */
+	EXIT_NOEXEC = 126,	/* the command cannot be executed */
+	EXIT_NOTFOUND = 127,	/* the command does not exist */
+};
+
+/* ---- verbs; each returns the exit status */
+int verb_run(int argc, char **argv);
+int verb_qemu(int argc, char **argv);
+int verb_check(int argc, char **argv);
+int verb_list(int argc, char **argv);
+
+/* ---- say.c: messages, on standard error or where -o says */
+extern FILE *say_to;
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void fail(int status, const char *format, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+int say_open(const char *path);
+
+/* ---- buffer.c: bytes that grow; no memory ends the program */
+struct buffer {
+	char *data;
+	size_t len, cap;
+};
+void buffer_add(struct buffer *b, const void *data, size_t len);
+void buffer_string(struct buffer *b, const char *text);
+void buffer_print(struct buffer *b, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void buffer_drop(struct buffer *b, size_t len);	/* from the front */
+void buffer_free(struct buffer *b);
+void *xalloc(size_t size);
+char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- options.c: long and short options from a table */
+struct option_def {
+	const char *name;	/* without the dashes; NULL ends the table */
+	char letter;		/* 0: none */
+	const char *arg;	/* what it takes, for the help; NULL: nothing */
+	const char *help;
+	void *to;		/* bool *, without arg; const char **, with */
+};
+/*
+ * Set what the options say and return the index of the first other argument.
+ * --help prints @usage and the table and exits; an unknown option names the
+ * nearest one and exits with 125.
+ */
+int options_parse(int argc, char **argv, const struct option_def *defs,
+		  const char *usage);
+long option_number(const char *name, const char *text, long min, long max);
+/* Bytes, with a suffix K, M, G or T; M without one. */
+uint64_t option_size(const char *name, const char *text);
+/* The candidate that @word is most like, or NULL. @next yields or NULL. */
+const char *nearest(const char *word, const char *const *candidates);
+
+/* ---- paths.c: where things are */
+const char *cache_dir(void);		/* fails with the cure */
+const char *source_file(const char *name, char **out);
+bool runs(const char *path);		/* an executable file */
+/* Run a script, its standard output to @out without the last newline. */
+int run_script(char *const *argv, struct buffer *out);
+
+/* ---- kernel.c */
+struct kernel {
+	char *dir;		/* in the cache */
+	char *vmlinux;
+	char *release;
+};
+/* @which: NULL, a suite, or a file; may fetch. Fails with the cure. */
+void kernel_find(struct kernel *kernel, const char *which, const char *modules);
+/* As above, but only what is cached; returns false when nothing is. */
+bool kernel_cached(struct kernel *kernel, const char *which);
+/* A file with the guest's initramfs; returns its descriptor. */
+int kernel_initramfs(const struct kernel *kernel);
+
+/* ---- perf.c */
+struct perf {
+	char *path;		/* the one that works, or NULL */
+	char *over;		/* what would be found first and does not, or NULL */
+};
+void perf_find(struct perf *perf);
+#define PERF_CURE	"apt-get install linux-perf"
+
+/* ---- qemu.c */
+struct qemu {
+	char *binary;
+	char *firmware;		/* for -L, or NULL */
+	bool patched;		/* ours; else from VPMU_QEMU and perhaps stock */
+};
+/* May build, unless @cached; returns false when @cached and nothing is. */
+bool qemu_find(struct qemu *qemu, bool cached);
+
+struct machine {
+	const char *cpu;	/* as the user says it */
+	const char *pmu;	/* arch or none */
+	const char *append;	/* for the kernel, or NULL */
+	const char *share;	/* directory to share writable, or NULL */
+	unsigned int smp;
+	uint64_t memory_bytes;
+	bool verbose;
+};
+
+/* The ends that QEMU gets, or for --dry-run negative. */
+enum port {
+	PORT_CONTROL, PORT_STDIN, PORT_STDOUT, PORT_STDERR,
+	PORT_QMP, PORT_CONSOLE,
+	PORTS,
+};
+struct qemu_fds {
+	int port[PORTS];
+	int initrd, share;
+};
+
+/* A NULL-ended argument vector. */
+char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
+		    const struct machine *machine, const struct qemu_fds *fds);
+const char *qemu_cpu(const char *name);	/* the model behind an alias */
+
+/* ---- guest.c: a guest that waits for a job */
+struct guest {
+	pid_t pid;		/* of QEMU */
+	int port[PORTS];	/* our ends */
+	int errors;		/* QEMU's standard error */
+	uint64_t started_ns;
+};
+void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds);
+void guest_stop(struct guest *guest);
+void guest_ports(struct guest *guest, struct qemu_fds *fds);
+
+/* ---- job.c: the caller's own state as a message */
+struct job_extra {
+	const char *cwd;	/* in the guest */
+	const char *share;	/* where to mount the share, or NULL */
+	const struct perf *perf;
+	bool root;
+	uint32_t tty;		/* enum channel_tty_flags */
+};
+void job_message(struct buffer *out, char **command, const struct job_extra *extra);
+
+/* ---- qmp.c */
+struct qmp {
+	int fd;
+	struct buffer in;
+};
+void qmp_start(struct qmp *qmp, int fd);
+/* The reply's "return" as a new reference, or NULL. @command is JSON. */
+struct json_t *qmp_ask(struct qmp *qmp, const char *command, int timeout_ms);
+
+/* ---- session.c: a job in a guest, from boot to exit */
+struct outcome {
+	bool exited;		/* else the guest died or vpmu gave up */
+	int status;		/* as of waitpid(2) */
+	int noexec;		/* errno of exec, or 0 */
+	uint32_t flags;		/* enum channel_exit_flags */
+	int own_failure;	/* exit status of vpmu's own, or 0 */
+	int killed_by;		/* signal that ended vpmu's patience, or 0 */
+	uint64_t boot_ns, wall_ns, out_bytes, err_bytes;
+};
+void session_run(struct guest *guest, const struct buffer *job,
+		 uint32_t tty, bool verbose, struct outcome *outcome);
+
+/* ---- terminal.c */
+uint32_t terminal_streams(void);	/* which streams are to be a terminal */
+void terminal_raw(void);		/* nothing happens without a terminal */
+void terminal_restore(void);
+bool terminal_foreground(int fd);
+bool terminal_cooked(int fd);
+
+uint64_t now_ns(void);
+
+#endif
