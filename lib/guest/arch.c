@@ -299,7 +299,8 @@ uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v)
 	       VPMU_MISC_ENABLE_NO_PEBS;
 }
 
-void vpmu_arch_raise_status(struct vpmu_arch *v, uint64_t bits)
+/* Set status bits; any that was clear also sets CondChgd. */
+static void arch_raise_status(struct vpmu_arch *v, uint64_t bits)
 {
 	bits &= v->valid.status;
 	if (bits & ~v->r.status)
@@ -315,7 +316,7 @@ static void arch_freeze(struct vpmu_arch *v)
 {
 	v->r.global_ctrl &= v->freeze_keeps;
 	v->r.smm_global_ctrl &= v->freeze_keeps;
-	vpmu_arch_raise_status(v, v->freeze_status);
+	arch_raise_status(v, v->freeze_status);
 	vpmu_pmc_gate(v);
 }
 
@@ -325,7 +326,7 @@ void vpmu_arch_service(struct vpmu_arch *v)
 
 	if (!pmcs)
 		return;
-	vpmu_arch_raise_status(v, vpmu_pmc_bits(v, pmcs));
+	arch_raise_status(v, vpmu_pmc_bits(v, pmcs));
 	if (!(pmcs & vpmu_pmc_interrupting(v)))
 		return;
 	if (v->r.debugctl & VPMU_DEBUGCTL_FREEZE_PERFMON)
@@ -334,8 +335,9 @@ void vpmu_arch_service(struct vpmu_arch *v)
 }
 
 /*
- * The CPU clears GLOBAL_CTRL on the way in and restores it at RSM; the handler
- * can see that.
+ * The CPU clears GLOBAL_CTRL on the way in and restores it at RSM. The handler
+ * can see that, and may set it to count itself.
+ * Source: SDM vol. 3, "IA32_DEBUGCTL MSR", FREEZE_WHILE_SMM_EN.
  */
 void vpmu_arch_smm(struct vpmu_arch *v, bool entered)
 {

@@ -142,11 +142,17 @@ void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
 /** The selectors, filters or own enable bits of @pmcs have changed. */
 void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs);
 
-/** A gate has changed: GLOBAL_CTRL, CTR_FRZ, SMM. */
+/** A gate has changed: GLOBAL_CTRL, CTR_FRZ. */
 void vpmu_pmc_gate(struct vpmu_arch *v);
 
 /** Give all events back; counters keep their values. */
 void vpmu_pmc_release_all(struct vpmu_arch *v);
+
+/**
+ * Make the events of a register file that has just been put in place. @parked:
+ * counters that had one (event[].banks: for which rings), enabled or not.
+ */
+void vpmu_pmc_resume(struct vpmu_arch *v, uint32_t parked);
 
 /** What the provider is asked to count for @pmc. */
 void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
@@ -155,10 +161,5 @@ struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc);
 
 /* Counters whose overflow raises a PMI (INT, or the fixed counter's PMI bit). */
 uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v);
-
-/* arch.c */
-
-/** Set status bits; any that was clear also sets CondChgd. */
-void vpmu_arch_raise_status(struct vpmu_arch *v, uint64_t bits);
 
 #endif /* VPMU_ARCH_INTERNAL_H */

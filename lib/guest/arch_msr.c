@@ -167,7 +167,10 @@ static enum vpmu_result status_reset_write(struct vpmu_arch *v, unsigned int i,
 	return VPMU_HANDLED;
 }
 
-/* Sets bits for software that emulates or restores them; raises no PMI. */
+/*
+ * Sets exactly these bits, for software that emulates or restores them: no
+ * CondChgd, no PMI.
+ */
 static enum vpmu_result status_set_write(struct vpmu_arch *v, unsigned int i,
 					 uint64_t value)
 {
@@ -176,7 +179,7 @@ static enum vpmu_result status_set_write(struct vpmu_arch *v, unsigned int i,
 	(void)i;
 	if (value & ~v->valid.status_set)
 		return VPMU_FAULT;
-	vpmu_arch_raise_status(v, value);
+	v->r.status |= value;
 	if (changed & VPMU_STATUS_CTR_FRZ)
 		vpmu_pmc_gate(v);
 	return VPMU_HANDLED;

@@ -130,6 +130,8 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 	int err;
 
 	vpmu_pmc_attr(v, pmc, &attr);
+	if (!attr.banks) /* parked without a ring, by load */
+		attr.banks = v->event[pmc].banks;
 	ev->overflowed = pmc_overflowed;
 	ev->owner = v;
 	ev->index = pmc;
@@ -192,7 +194,7 @@ static bool pmc_own_enable(const struct vpmu_arch *v, unsigned int pmc)
 
 static uint32_t pmc_gates(const struct vpmu_arch *v)
 {
-	if (v->r.smm_frozen || (v->r.status & VPMU_STATUS_CTR_FRZ))
+	if (v->r.status & VPMU_STATUS_CTR_FRZ)
 		return 0;
 	return v->ungated | vpmu_pmc_set(v, v->r.global_ctrl);
 }
@@ -259,6 +261,21 @@ void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)
 	vpmu_pmc_begin(v);
 	pmc_release_set(v, stale);
 	pmc_update(v, pmcs);
+	vpmu_pmc_commit(v);
+}
+
+void vpmu_pmc_resume(struct vpmu_arch *v, uint32_t parked)
+{
+	unsigned int pmc;
+
+	v->own = 0;
+	v->on = 0;
+	v->vain = 0;
+	vpmu_pmc_begin(v);
+	for (pmc = 0; pmc < v->n_pmc; pmc++)
+		if (parked & 1u << pmc)
+			pmc_make(v, pmc);
+	vpmu_pmc_changed(v, (1u << v->n_pmc) - 1);
 	vpmu_pmc_commit(v);
 }
 

@@ -8,8 +8,12 @@
  *   u8 version, n_gp, n_fixed, width_bits; u32 0; u64 capabilities
  *   u64 fixed_ctrl, global_ctrl, status, debugctl, smm_global_ctrl, pending
  *   u32 smm_frozen; u32 n_told
- *   n_gp times u64 evtsel, counter; n_fixed times u64 counter
+ *   n_gp times u64 evtsel
+ *   n_gp + n_fixed times u64 counter, u64 banks of its event (0: has none)
  *   n_told times u64 select, times
+ *
+ * Parked events are saved too: what they count stays demanded, and so keeps the
+ * phase of scaled events.
  */
 #include <vpmu/state.h>
 
@@ -26,6 +30,7 @@ struct arch_image {
 	struct arch_told told;
 	uint64_t pending; /* in the registers' layout */
 	uint8_t n_gp, n_fixed;
+	uint8_t banks[ARCH_PMC_MAX]; /* by pmc: of its event, 0: has none */
 	const uint8_t *provider; /* its body, or NULL */
 	size_t provider_bytes;
 };
@@ -48,12 +53,12 @@ static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, vpmu_pmc_bits(v, vpmu_atomic_read(&v->pending)), 8);
 	vpmu_state_put(c, v->r.smm_frozen, 4);
 	vpmu_state_put(c, v->told.n, 4);
-	for (i = 0; i < v->n_gp; i++) {
+	for (i = 0; i < v->n_gp; i++)
 		vpmu_state_put(c, v->r.evtsel[i], 8);
+	for (i = 0; i < v->n_pmc; i++) {
 		vpmu_state_put(c, vpmu_pmc_read(v, i), 8);
+		vpmu_state_put(c, v->made >> i & 1 ? v->event[i].banks : 0, 8);
 	}
-	for (i = 0; i < v->n_fixed; i++)
-		vpmu_state_put(c, vpmu_pmc_read(v, v->n_gp + i), 8);
 	for (i = 0; i < v->told.n; i++) {
 		vpmu_state_put(c, v->told.row[i].select, 8);
 		vpmu_state_put(c, v->told.row[i].times, 8);
@@ -165,6 +170,21 @@ static int get_told(struct vpmu_state_cursor *c, struct arch_told *told)
 	return c->error;
 }
 
+/* A counter and its event, which counts in what rings its filter names, if any. */
+static int get_counter(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		       struct arch_image *im, unsigned int pmc)
+{
+	uint64_t banks;
+
+	im->r.counter[pmc] = vpmu_state_get(c, 8);
+	banks = vpmu_state_get(c, 8);
+	if ((im->r.counter[pmc] & ~v->valid.counter) ||
+	    (banks & ~(uint64_t)(VPMU_BANKS_KERNEL | VPMU_BANKS_USER)))
+		return -VPMU_EINVAL;
+	im->banks[pmc] = (uint8_t)banks;
+	return 0;
+}
+
 static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		    struct arch_image *im)
 {
@@ -186,13 +206,13 @@ static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		return -VPMU_EINVAL;
 	im->r.smm_frozen = frozen;
 	im->told.n = (uint32_t)n_told;
-	for (i = 0; i < im->n_gp; i++) {
+	for (i = 0; i < im->n_gp; i++)
 		im->r.evtsel[i] = vpmu_state_get(c, 8);
-		im->r.counter[i] = vpmu_state_get(c, 8);
-	}
-	for (i = 0; i < im->n_fixed; i++)
-		im->r.counter[v->n_gp + i] = vpmu_state_get(c, 8);
-	return get_told(c, &im->told);
+	for (i = 0; !ret && i < im->n_gp; i++)
+		ret = get_counter(v, c, im, i);
+	for (i = 0; !ret && i < im->n_fixed; i++)
+		ret = get_counter(v, c, im, v->n_gp + i);
+	return ret ? ret : get_told(c, &im->told);
 }
 
 /* Whether registers hold only what the guest could have put there. */
@@ -205,8 +225,6 @@ static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 
 	for (i = 0; i < v->n_gp; i++)
 		bad |= im->r.evtsel[i] & ~m->evtsel;
-	for (i = 0; i < v->n_pmc; i++)
-		bad |= im->r.counter[i] & ~m->counter;
 	bad |= im->r.fixed_ctrl & ~m->fixed_ctrl;
 	bad |= im->r.global_ctrl & ~m->global_ctrl;
 	bad |= im->r.status & ~m->status;
@@ -287,18 +305,34 @@ static int get_all(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	return 0;
 }
 
-/* Make events for the registers as they are, without telling again. */
-static void arch_resume(struct vpmu_arch *v)
+/* Put an image in place; no event exists. */
+static void arch_adopt(struct vpmu_arch *v, const struct arch_image *im)
 {
-	v->own = 0;
-	v->on = 0;
-	vpmu_pmc_changed(v, (1u << v->n_pmc) - 1);
+	unsigned int i;
+
+	v->r = im->r;
+	(void)vpmu_atomic_take(&v->pending);
+	vpmu_atomic_or(&v->pending, vpmu_pmc_set(v, im->pending));
+	for (i = 0; i < v->n_pmc; i++)
+		v->event[i].banks = im->banks[i];
+}
+
+static uint32_t arch_parked(const struct arch_image *im)
+{
+	uint32_t pmcs = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARCH_PMC_MAX; i++)
+		if (im->banks[i])
+			pmcs |= 1u << i;
+	return pmcs;
 }
 
 int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 {
 	struct vpmu_state_cursor c;
 	struct arch_image im;
+	uint32_t parked;
 	int ret;
 
 	memset(&c, 0, sizeof(c));
@@ -308,7 +342,8 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 	ret = get_all(v, &c, &im);
 	if (ret)
 		return ret;
-	/* A provider loads without events: on failure they are made again. */
+	/* A provider loads without events: if it refuses they are made again. */
+	parked = v->made;
 	vpmu_pmc_release_all(v);
 	if (im.provider)
 		ret = v->provider->ops->load(v->provider, im.provider,
@@ -316,12 +351,11 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 	if (ret) {
 		im.told = v->told;
 	} else {
-		v->r = im.r;
-		(void)vpmu_atomic_take(&v->pending);
-		vpmu_atomic_or(&v->pending, vpmu_pmc_set(v, im.pending));
+		arch_adopt(v, &im);
+		parked = arch_parked(&im);
 	}
-	arch_resume(v);
-	v->told = im.told;
+	vpmu_pmc_resume(v, parked);
+	v->told = im.told; /* making events told again what was told before */
 	if (vpmu_atomic_read(&v->pending))
 		v->ops->kick(v->ctx);
 	return ret;
