@@ -128,53 +128,81 @@ enum ref_event {
 	EV_INDIRECT,
 };
 
-static enum ref_event branch_event(const struct ref_pmu *p, unsigned int umask)
+static enum ref_event branch_event_skylake(unsigned int umask)
 {
 	switch (umask) {
 	case 0x00:
 		return EV_BRANCHES;
 	case 0x01:
-		return p->cfg.skylake ? EV_COND : EV_COND_TAKEN;
+		return EV_COND;
 	case 0x02:
 		return EV_NEAR_CALL;
 	case 0x04:
-		return p->cfg.skylake ? EV_BRANCHES : EV_NOBODY;
+		return EV_BRANCHES;
+	case 0x08:
+		return EV_NEAR_RETURN;
+	case 0x10:
+		return EV_COND_NOT_TAKEN;
+	case 0x20:
+		return EV_NEAR_TAKEN;
+	case 0x40:
+		return EV_FAR;
+	}
+	return EV_NOBODY;
+}
+
+static enum ref_event branch_event_icelake(unsigned int umask)
+{
+	switch (umask) {
+	case 0x00:
+		return EV_BRANCHES;
+	case 0x01:
+		return EV_COND_TAKEN;
+	case 0x02:
+		return EV_NEAR_CALL;
 	case 0x08:
 		return EV_NEAR_RETURN;
 	case 0x10:
 		return EV_COND_NOT_TAKEN;
 	case 0x11:
-		return p->cfg.skylake ? EV_NOBODY : EV_COND;
+		return EV_COND;
 	case 0x20:
 		return EV_NEAR_TAKEN;
 	case 0x40:
 		return EV_FAR;
 	case 0x80:
-		return p->cfg.skylake ? EV_NOBODY : EV_INDIRECT;
+		return EV_INDIRECT;
 	}
 	return EV_NOBODY;
 }
 
-static enum ref_event plain_event(const struct ref_pmu *p, uint64_t evtsel)
+static enum ref_event plain_event(const struct ref_pmu *p, unsigned int n, uint64_t evtsel)
 {
 	unsigned int select = evtsel & 0xff;
 	unsigned int umask = (evtsel >> 8) & 0xff;
 
 	if (select == 0xc0 && umask == 0x00)
 		return EV_INSTRUCTIONS;
+	/* INST_RETIRED.PREC_DIST is counter 1's alone */
+	if (select == 0xc0 && umask == 0x01 && n == 1 && p->cfg.umasks == REF_UMASKS_SKYLAKE)
+		return EV_INSTRUCTIONS;
 	if (select == 0x3c && umask == 0x00)
 		return EV_CYCLES;
 	if (select == 0x3c && umask == 0x01)
 		return EV_CRYSTAL;
-	if (select == 0xc4)
-		return branch_event(p, umask);
-	return EV_NOBODY;
+	if (select != 0xc4)
+		return EV_NOBODY;
+	if (p->cfg.umasks == REF_UMASKS_SKYLAKE)
+		return branch_event_skylake(umask);
+	if (p->cfg.umasks == REF_UMASKS_ICELAKE)
+		return branch_event_icelake(umask);
+	return umask == 0x00 ? EV_BRANCHES : EV_NOBODY;
 }
 
 /* One instruction is one cycle, so no event happens twice in a cycle. */
-static enum ref_event selected_event(const struct ref_pmu *p, uint64_t evtsel)
+static enum ref_event selected_event(const struct ref_pmu *p, unsigned int n, uint64_t evtsel)
 {
-	enum ref_event e = plain_event(p, evtsel);
+	enum ref_event e = plain_event(p, n, evtsel);
 	unsigned int cmask = (evtsel >> 24) & 0xff;
 	bool inv = evtsel & BIT(23);
 	bool edge = evtsel & BIT(18);
@@ -256,7 +284,7 @@ static bool gp_counts(const struct ref_pmu *p, unsigned int n, enum ref_kind k, 
 		return false;
 	if (in_user(b) ? !usr : !os)
 		return false;
-	return happens(p, selected_event(p, s), k, cycles_in(p, os, usr));
+	return happens(p, selected_event(p, n, s), k, cycles_in(p, os, usr));
 }
 
 static bool fixed_counts(const struct ref_pmu *p, unsigned int i, enum ref_bank b)
@@ -337,12 +365,29 @@ static bool within(uint32_t msr, uint32_t first, uint32_t n)
 	return msr >= first && msr < first + n;
 }
 
-/* A PMU register of some model: what is not there faults, it is not foreign. */
+/*
+ * A PMU register of some model: what is not there faults, it is not foreign.
+ * GLOBAL_CTRL has room for 16 fixed counters. What belongs to LBR, PEBS, topdown,
+ * extra registers and version 6 is never there in this model.
+ */
 static bool is_pmu_register(uint32_t msr)
 {
-	return within(msr, 0x0c1, REF_GP_MAX) || within(msr, 0x186, REF_GP_MAX) ||
-	       within(msr, 0x4c1, REF_GP_MAX) || within(msr, 0x309, 4) ||
-	       within(msr, 0x38d, 6) || msr == 0x345 || msr == 0x1d9;
+	static const struct {
+		uint32_t first, n;
+	} range[] = {
+		{ 0x040, 8 },    { 0x060, 8 },    { 0x0c1, 8 },    { 0x186, 8 },
+		{ 0x1a6, 2 },    { 0x1c8, 2 },    { 0x1d9, 1 },    { 0x309, 16 },
+		{ 0x329, 1 },    { 0x345, 1 },    { 0x38d, 6 },    { 0x3f1, 2 },
+		{ 0x3f6, 2 },    { 0x4c1, 8 },    { 0x600, 1 },    { 0x680, 32 },
+		{ 0x6c0, 32 },   { 0xdc0, 32 },   { 0x1200, 32 },  { 0x14ce, 2 },
+		{ 0x1500, 32 },  { 0x1600, 32 },  { 0x1900, 192 },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(range) / sizeof(range[0]); i++)
+		if (within(msr, range[i].first, range[i].n))
+			return true;
+	return false;
 }
 
 /* Is the register there in this configuration? */

@@ -39,6 +39,13 @@ enum ref_bank {
 	REF_BANKS
 };
 
+/* Which unit masks event C4 (retired branches) has. */
+enum ref_umasks {
+	REF_UMASKS_ARCH,    /* 0 only: the architectural event */
+	REF_UMASKS_SKYLAKE,
+	REF_UMASKS_ICELAKE, /* and Sapphire Rapids */
+};
+
 struct ref_config {
 	unsigned int version;       /* 1 .. 5 */
 	unsigned int n_gp;          /* 1 .. REF_GP_MAX */
@@ -47,7 +54,7 @@ struct ref_config {
 	unsigned int n_arch_events; /* length of CPUID.0AH:EBX */
 	uint64_t capabilities;      /* IA32_PERF_CAPABILITIES; 0: not there */
 	unsigned int crystal_shift; /* event 3C/01 counts every 2^n-th cycle */
-	bool skylake;               /* branch unit masks as before Icelake */
+	enum ref_umasks umasks;
 };
 
 struct ref_pmu {
