@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "channel.h"
@@ -19,23 +20,31 @@
 			"nowatchdog no_timer_check tsc=reliable " \
 			"random.trust_cpu=on random.trust_bootloader=on"
 
-static bool find_given(struct qemu *qemu)
-{
-	const char *given = getenv("VPMU_QEMU");
-
-	if (!given || !*given)
-		return false;
-	if (!runs(given))
-		fail(EXIT_SKIP, "VPMU_QEMU=%s: not a program that can be run", given);
-	qemu->binary = strdup(given);
-	return true;
-}
-
 static void set_prefix(struct qemu *qemu, const char *prefix)
 {
 	qemu->binary = xprintf("%s/bin/qemu-system-x86_64", prefix);
 	qemu->firmware = xprintf("%s/share/qemu", prefix);
-	qemu->patched = true;
+	if (access(qemu->firmware, R_OK)) {
+		free(qemu->firmware);
+		qemu->firmware = NULL;
+	}
+}
+
+/* VPMU_QEMU is a program, or the directory with bin/ and share/. */
+static bool find_given(struct qemu *qemu)
+{
+	const char *given = getenv("VPMU_QEMU");
+	struct stat s;
+
+	if (!given || !*given)
+		return false;
+	if (!stat(given, &s) && S_ISDIR(s.st_mode))
+		set_prefix(qemu, given);
+	else
+		qemu->binary = strdup(given);
+	if (!runs(qemu->binary))
+		fail(EXIT_SKIP, "VPMU_QEMU: %s is no program that runs", qemu->binary);
+	return true;
 }
 
 bool qemu_find(struct qemu *qemu, bool cached)

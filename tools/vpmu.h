@@ -97,7 +97,6 @@ void perf_find(struct perf *perf);
 struct qemu {
 	char *binary;
 	char *firmware;		/* for -L, or NULL */
-	bool patched;		/* ours; else from VPMU_QEMU and perhaps stock */
 };
 /* May build, unless @cached; returns false when @cached and nothing is. */
 bool qemu_find(struct qemu *qemu, bool cached);

@@ -447,11 +447,15 @@ int main(void)
 {
 	struct sigaction child = { .sa_handler = on_child };
 	struct job job;
+	int null;
 
 	boot_mount();
-	/* The streams of a process whose kernel has no console. */
-	for (int fd = open("/dev/null", O_RDWR); fd >= 0 && fd < 2;)
-		fd = open("/dev/null", O_RDWR);
+	/* The kernel gave us its console, or nothing at all. */
+	null = open("/dev/null", O_RDWR);
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGCHLD, &child, NULL);
 	boot_modules();
