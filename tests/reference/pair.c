@@ -26,7 +26,8 @@ struct machine {
 	struct vpmu_arch *arch;
 	struct pair *pair;
 	uint64_t demanded;         /* by the core, without what we add */
-	void (*demand)(void *ctx, uint64_t signals);
+	void (*demand)(void *ctx, uint64_t signals); /* the engine's own */
+	void (*deadline)(void *ctx, const struct vpmu_signal_words *left);
 };
 
 struct pair {
@@ -87,6 +88,19 @@ static void machine_demand(void *ctx, uint64_t signals)
 	m->script.demand |= VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS);
 }
 
+/* The engine's check of pulls is meant for words that have a deadline. */
+static void machine_deadline(void *ctx, const struct vpmu_signal_words *left)
+{
+	struct machine *m = ctx;
+	unsigned int s, b;
+
+	for (s = 0; s < VPMU_SIGNAL_COUNT; s++)
+		for (b = 0; b < VPMU_BANK_COUNT; b++)
+			if (left->word[s][b] == VPMU_NEVER)
+				m->script.pulled.word[s][b] = m->script.total.word[s][b];
+	m->deadline(ctx, left);
+}
+
 static void machine_service(void *arg)
 {
 	struct machine *m = arg;
@@ -115,7 +129,9 @@ static struct machine *machine_new(struct pair *p)
 	m->pair = p;
 	vpmu_script_init(&m->script, VPMU_SCRIPT_SUPPLIED);
 	m->demand = m->script.ops.demand;
+	m->deadline = m->script.ops.deadline;
 	m->script.ops.demand = machine_demand;
+	m->script.ops.deadline = machine_deadline;
 	m->script.ops.pmi = machine_pmi;
 	m->script.demand = VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS);
 	m->script.silicon = &m->direct.silicon;
@@ -426,11 +442,13 @@ static void configure_reference(struct pair *p)
 	case 85: /* Skylake-SP: 25 MHz crystal */
 		ref.n_arch_events = 7;
 		ref.crystal_shift = 4;
+		ref.prec_dist = true;
 		ref.umasks = REF_UMASKS_SKYLAKE;
 		break;
 	case 106: /* Ice Lake-SP: 25 MHz crystal */
 		ref.n_arch_events = 8;
 		ref.crystal_shift = 4;
+		ref.prec_dist = true;
 		ref.umasks = REF_UMASKS_ICELAKE;
 		break;
 	case 143: /* Sapphire Rapids: 3C/01 counts at the TSC's rate */

@@ -176,15 +176,15 @@ static enum ref_event branch_event_icelake(unsigned int umask)
 	return EV_NOBODY;
 }
 
-static enum ref_event plain_event(const struct ref_pmu *p, unsigned int n, uint64_t evtsel)
+static enum ref_event plain_event(const struct ref_pmu *p, uint64_t evtsel)
 {
 	unsigned int select = evtsel & 0xff;
 	unsigned int umask = (evtsel >> 8) & 0xff;
 
 	if (select == 0xc0 && umask == 0x00)
 		return EV_INSTRUCTIONS;
-	/* INST_RETIRED.PREC_DIST is counter 1's alone */
-	if (select == 0xc0 && umask == 0x01 && n == 1 && p->cfg.umasks == REF_UMASKS_SKYLAKE)
+	/* INST_RETIRED.PREC_DIST, until Sapphire Rapids */
+	if (select == 0xc0 && umask == 0x01 && p->cfg.prec_dist)
 		return EV_INSTRUCTIONS;
 	if (select == 0x3c && umask == 0x00)
 		return EV_CYCLES;
@@ -200,9 +200,9 @@ static enum ref_event plain_event(const struct ref_pmu *p, unsigned int n, uint6
 }
 
 /* One instruction is one cycle, so no event happens twice in a cycle. */
-static enum ref_event selected_event(const struct ref_pmu *p, unsigned int n, uint64_t evtsel)
+static enum ref_event selected_event(const struct ref_pmu *p, uint64_t evtsel)
 {
-	enum ref_event e = plain_event(p, n, evtsel);
+	enum ref_event e = plain_event(p, evtsel);
 	unsigned int cmask = (evtsel >> 24) & 0xff;
 	bool inv = evtsel & BIT(23);
 	bool edge = evtsel & BIT(18);
@@ -284,7 +284,7 @@ static bool gp_counts(const struct ref_pmu *p, unsigned int n, enum ref_kind k, 
 		return false;
 	if (in_user(b) ? !usr : !os)
 		return false;
-	return happens(p, selected_event(p, n, s), k, cycles_in(p, os, usr));
+	return happens(p, selected_event(p, s), k, cycles_in(p, os, usr));
 }
 
 static bool fixed_counts(const struct ref_pmu *p, unsigned int i, enum ref_bank b)
@@ -319,10 +319,13 @@ static void raise_pmi(struct ref_pmu *p)
 
 	if (!(p->debugctl & BIT(12)))
 		return;
-	if (p->cfg.version >= 4)
+	if (p->cfg.version >= 4) {
 		set_status(p, 59);
-	else
+	} else {
 		p->global_ctrl = 0;
+		/* frozen stays frozen when SMM is left */
+		p->smm_global_ctrl = 0;
+	}
 }
 
 void ref_instruction(struct ref_pmu *p, enum ref_kind kind, enum ref_bank bank)

@@ -54,6 +54,7 @@ struct ref_config {
 	unsigned int n_arch_events; /* length of CPUID.0AH:EBX */
 	uint64_t capabilities;      /* IA32_PERF_CAPABILITIES; 0: not there */
 	unsigned int crystal_shift; /* event 3C/01 counts every 2^n-th cycle */
+	bool prec_dist;             /* C0/01 counts instructions */
 	enum ref_umasks umasks;
 };
 

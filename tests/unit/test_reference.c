@@ -15,7 +15,7 @@
 #include "sequence.h"
 
 #define OPS_PER_SEQUENCE	400
-#define SEQUENCES		300
+#define SEQUENCES		800
 
 static unsigned long long setting(const char *name, unsigned long long otherwise)
 {
