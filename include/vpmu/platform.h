@@ -21,15 +21,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+#if __STDC_HOSTED__
+#include <string.h>
+#else
 void *memcpy(void *dst, const void *src, size_t n);
 void *memmove(void *dst, const void *src, size_t n);
 void *memset(void *dst, int c, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
-#ifdef __cplusplus
-}
 #endif
 #endif
 

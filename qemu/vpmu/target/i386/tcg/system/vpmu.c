@@ -1,0 +1,686 @@
+/*
+ * The performance monitoring unit of a vCPU under TCG: libvpmu's hooks, and
+ * what translated code needs of it.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/units.h"
+#include "qemu/timer.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "qapi/error.h"
+#include "qapi/qapi-commands-misc-target.h"
+#include "cpu.h"
+#include "exec/exec-all.h"
+#include "exec/helper-proto.h"
+#include "system/cpu-timers.h"
+#include "exec/translation-block.h"
+#include "hw/i386/apic.h"
+#include "migration/vmstate.h"
+#include "system/tcg.h"
+#include "tcg/helper-tcg.h"
+#include "accel/tcg/internal-common.h"
+#include "../../vpmu.h"
+
+#include <vpmu/arch.h>
+#include <vpmu/direct.h>
+
+/* The guest's TSC with a PMU: this rate, from the virtual clock */
+#define VPMU_TSC_HZ 400000000ull
+
+/* A deadline that a branch kind's word can hold without reaching it */
+#define VPMU_KIND_NEVER (INT64_MAX / 2)
+
+#define VPMU_SUPPLIED (VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
+#define VPMU_KINDS_SUPPLIED                                       \
+    (VPMU_SUPPLIED & ~(VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS) | \
+                       VPMU_SIGNAL_BIT(VPMU_SIGNAL_BRANCHES)))
+
+struct X86VPMU {
+    X86CPU *cpu;
+    struct vpmu_direct direct;
+    struct vpmu_arch *arch;
+    struct vpmu_signal_words total;    /* as of the last fold */
+    struct vpmu_signal_words until;    /* totals that silicon waits for */
+    int64_t armed[X86_VPMU_BANKS];     /* instructions when last armed */
+    int64_t kind_armed[X86_VPMU_BANKS][X86_VPMU_KINDS];
+    bool due;                          /* a branch kind reached its deadline */
+    bool service;                      /* silicon kicked */
+    uint64_t n_pmis;                   /* statistics of x-query-vpmu */
+    uint64_t n_expired;
+};
+
+QEMU_BUILD_BUG_ON(X86_VPMU_BANKS != VPMU_BANK_COUNT);
+QEMU_BUILD_BUG_ON(X86_VPMU_KINDS !=
+                  VPMU_SIGNAL_FAR - VPMU_SIGNAL_JCC_TAKEN + 1);
+
+static X86VPMU *vpmu_of(CPUX86State *env)
+{
+    return env_archcpu(env)->vpmu;
+}
+
+/* Move what the hot words have counted into the totals. */
+static void vpmu_fold(X86VPMU *v)
+{
+    X86VPMUHot *hot = &v->cpu->env.vpmu;
+
+    for (int b = 0; b < X86_VPMU_BANKS; b++) {
+        int64_t insns = hot->left[b] >> X86_VPMU_INSN_SHIFT;
+        int64_t branches = hot->left[b] & X86_VPMU_SLICE;
+
+        v->total.word[VPMU_SIGNAL_INSTRUCTIONS][b] += v->armed[b] - insns;
+        v->total.word[VPMU_SIGNAL_BRANCHES][b] += branches;
+        v->armed[b] = insns;
+        hot->left[b] -= branches;
+        for (int k = 0; k < X86_VPMU_KINDS; k++) {
+            v->total.word[VPMU_SIGNAL_JCC_TAKEN + k][b] +=
+                v->kind_armed[b][k] - hot->kind[b][k];
+            v->kind_armed[b][k] = hot->kind[b][k];
+        }
+    }
+}
+
+static uint64_t vpmu_left(const X86VPMU *v, int signal, int bank)
+{
+    uint64_t until = v->until.word[signal][bank];
+    uint64_t total = v->total.word[signal][bank];
+
+    return until == VPMU_NEVER ? VPMU_NEVER
+                               : until > total ? until - total : 0;
+}
+
+/*
+ * Set the hot words so that no deadline is passed; folded before.  A branch is
+ * an instruction, so a deadline in branches is kept by at most as many
+ * instructions, and approached from there.
+ */
+static void vpmu_arm(X86VPMU *v)
+{
+    X86VPMUHot *hot = &v->cpu->env.vpmu;
+
+    for (int b = 0; b < X86_VPMU_BANKS; b++) {
+        uint64_t insns = MIN(vpmu_left(v, VPMU_SIGNAL_INSTRUCTIONS, b),
+                             vpmu_left(v, VPMU_SIGNAL_BRANCHES, b));
+
+        v->armed[b] = MIN(insns, X86_VPMU_SLICE);
+        hot->left[b] = v->armed[b] << X86_VPMU_INSN_SHIFT;
+        for (int k = 0; k < X86_VPMU_KINDS; k++) {
+            uint64_t left = vpmu_left(v, VPMU_SIGNAL_JCC_TAKEN + k, b);
+
+            v->kind_armed[b][k] = MIN(left, VPMU_KIND_NEVER);
+            hot->kind[b][k] = v->kind_armed[b][k];
+        }
+    }
+}
+
+/* Has silicon's deadline come, in any word? */
+static bool vpmu_reached(const X86VPMU *v)
+{
+    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+        for (int b = 0; b < X86_VPMU_BANKS; b++) {
+            if (vpmu_left(v, s, b) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Hooks of libvpmu */
+
+static void vpmu_op_pull(void *ctx, uint64_t signals,
+                         struct vpmu_signal_words *totals)
+{
+    X86VPMU *v = ctx;
+
+    vpmu_fold(v);
+    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+        if (signals & VPMU_SIGNAL_BIT(s)) {
+            memcpy(totals->word[s], v->total.word[s], sizeof(totals->word[s]));
+        }
+    }
+}
+
+static void vpmu_op_deadline(void *ctx, const struct vpmu_signal_words *left)
+{
+    X86VPMU *v = ctx;
+
+    vpmu_fold(v);
+    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+        for (int b = 0; b < X86_VPMU_BANKS; b++) {
+            uint64_t n = left->word[s][b];
+            uint64_t total = v->total.word[s][b];
+
+            v->until.word[s][b] = n > VPMU_NEVER - total ? VPMU_NEVER
+                                                         : total + n;
+        }
+    }
+    vpmu_arm(v);
+}
+
+static void vpmu_op_demand(void *ctx, uint64_t signals)
+{
+    X86VPMU *v = ctx;
+    CPUX86State *env = &v->cpu->env;
+
+    env->hflags &= ~(HF_VPMU_MASK | HF_VPMU_KINDS_MASK);
+    if (signals) {
+        env->hflags |= HF_VPMU_MASK;
+    }
+    if (signals & VPMU_KINDS_SUPPLIED) {
+        env->hflags |= HF_VPMU_KINDS_MASK;
+    }
+}
+
+static void vpmu_op_kick(void *ctx)
+{
+    X86VPMU *v = ctx;
+
+    v->service = true;
+}
+
+static void vpmu_op_pmi(void *ctx, bool mask)
+{
+    X86VPMU *v = ctx;
+
+    v->n_pmis++;
+    if (v->cpu->apic_state) {
+        BQL_LOCK_GUARD();
+        apic_deliver_pmi(v->cpu->apic_state, mask);
+    }
+}
+
+static const struct vpmu_ops vpmu_tcg_ops = {
+    .size = sizeof(struct vpmu_ops),
+    .pull = vpmu_op_pull,
+    .deadline = vpmu_op_deadline,
+    .demand = vpmu_op_demand,
+    .kick = vpmu_op_kick,
+    .pmi = vpmu_op_pmi,
+};
+
+static void vpmu_serve(X86VPMU *v)
+{
+    if (v->service) {
+        v->service = false;
+        vpmu_arch_service(v->arch);
+    }
+}
+
+/* Called from the execution loop */
+
+bool x86_vpmu_boundary(CPUX86State *env)
+{
+    X86VPMU *v = vpmu_of(env);
+    X86VPMUHot *hot = &env->vpmu;
+    int64_t least;
+
+    if (!v || !(env->hflags & HF_VPMU_MASK)) {
+        return false;
+    }
+    least = MIN(MIN(hot->left[0], hot->left[1]),
+                MIN(hot->left[2], hot->left[3]));
+    if (likely(least >= X86_VPMU_INSN && !v->due)) {
+        return false;
+    }
+    v->due = false;
+    vpmu_fold(v);
+    if (vpmu_reached(v)) {
+        v->n_expired++;
+        vpmu_silicon_expire(&v->direct.silicon);
+        vpmu_serve(v);
+    } else {
+        vpmu_arm(v);
+    }
+    return (env_cpu(env)->interrupt_request & CPU_INTERRUPT_NMI) &&
+           !(env->hflags2 & HF2_NMI_MASK) && (env->hflags2 & HF2_GIF_MASK);
+}
+
+void x86_vpmu_exec_boundary(CPUState *cs)
+{
+    x86_vpmu_boundary(cpu_env(cs));
+}
+
+/*
+ * A block asked for more instructions than are left: either only the slice is
+ * used up, or a shorter block must run that ends exactly at the deadline.
+ */
+bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
+{
+    CPUX86State *env = cpu_env(cs);
+    X86VPMU *v = vpmu_of(env);
+    int bank = X86_VPMU_BANK(tb->flags);
+    int64_t left;
+
+    if (!v || !(tb->flags & HF_VPMU_MASK)) {
+        return false;
+    }
+    vpmu_fold(v);
+    if (!vpmu_reached(v)) {
+        vpmu_arm(v);
+    }
+    left = env->vpmu.left[bank] >> X86_VPMU_INSN_SHIFT;
+    if (left > 0 && left < tb->icount) {
+        assert(left <= CF_COUNT_MASK);
+        cs->cflags_next_tb = (curr_cflags(cs) & ~CF_COUNT_MASK) | left;
+    }
+    return true;
+}
+
+void x86_vpmu_uncount(CPUState *cs, const TranslationBlock *tb, int insns_left)
+{
+    CPUX86State *env = cpu_env(cs);
+
+    if (tb->flags & HF_VPMU_MASK) {
+        env->vpmu.left[X86_VPMU_BANK(tb->flags)] +=
+            ((int64_t)insns_left << X86_VPMU_INSN_SHIFT) - tb->branches;
+    }
+}
+
+/* Helpers of translated code */
+
+void helper_vpmu_kind_due(CPUX86State *env)
+{
+    vpmu_of(env)->due = true;
+    /* Leave before the next block, through x86_vpmu_exec_boundary() */
+    qatomic_set(&env_cpu(env)->neg.icount_decr.u16.high, -1);
+}
+
+static void vpmu_retire(CPUX86State *env, int bank, bool branch)
+{
+    if (!(env->hflags & HF_VPMU_MASK)) {
+        return;
+    }
+    env->vpmu.left[bank] -= X86_VPMU_INSN;
+    if (branch) {
+        int64_t *far = &env->vpmu.kind[bank][VPMU_SIGNAL_FAR -
+                                             VPMU_SIGNAL_JCC_TAKEN];
+
+        env->vpmu.left[bank] += 1;
+        *far -= 1;
+        if (*far <= 0) {
+            vpmu_of(env)->due = true;
+        }
+    }
+}
+
+void x86_vpmu_retire_int(CPUX86State *env, int bank)
+{
+    vpmu_retire(env, bank, true);
+}
+
+void x86_vpmu_uncount_insn(CPUX86State *env)
+{
+    if (env->hflags & HF_VPMU_MASK) {
+        env->vpmu.left[X86_VPMU_BANK(env->hflags)] += X86_VPMU_INSN;
+    }
+}
+
+/*
+ * An instruction that accesses the PMU ends its block, so it is all of the block
+ * that has been counted but not retired: take it back, and let it retire under
+ * the setting that it leaves behind.
+ */
+static bool vpmu_result(CPUX86State *env, enum vpmu_result r, uintptr_t ra)
+{
+    vpmu_retire(env, X86_VPMU_BANK(env->hflags), false);
+    if (r == VPMU_FAULT) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+    return r == VPMU_HANDLED;
+}
+
+bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val,
+                    uintptr_t ra)
+{
+    X86VPMU *v = vpmu_of(env);
+
+    if (!v) {
+        return false;
+    }
+    x86_vpmu_uncount_insn(env);
+    return vpmu_result(env, vpmu_arch_rdmsr(v->arch, msr, val), ra);
+}
+
+bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
+{
+    X86VPMU *v = vpmu_of(env);
+    enum vpmu_result r;
+
+    if (!v) {
+        return false;
+    }
+    x86_vpmu_uncount_insn(env);
+    r = vpmu_arch_wrmsr(v->arch, msr, val);
+    vpmu_serve(v);
+    return vpmu_result(env, r, ra);
+}
+
+bool x86_vpmu_rdpmc(CPUX86State *env, uint32_t idx, uint64_t *val,
+                    uintptr_t ra)
+{
+    X86VPMU *v = vpmu_of(env);
+
+    if (!v) {
+        return false;
+    }
+    x86_vpmu_uncount_insn(env);
+    return vpmu_result(env, vpmu_arch_rdpmc(v->arch, idx, val), ra);
+}
+
+uint64_t x86_vpmu_misc_enable(CPUX86State *env)
+{
+    X86VPMU *v = vpmu_of(env);
+
+    return v ? vpmu_arch_misc_enable(v->arch) : 0;
+}
+
+void x86_vpmu_smm(CPUX86State *env, bool entered)
+{
+    X86VPMU *v = vpmu_of(env);
+
+    if (v) {
+        vpmu_arch_smm(v->arch, entered);
+    }
+}
+
+uint64_t x86_vpmu_tsc(void)
+{
+    return muldiv64(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), VPMU_TSC_HZ,
+                    NANOSECONDS_PER_SECOND);
+}
+
+/* Configuration */
+
+static const struct vpmu_model *vpmu_model_of(CPUX86State *env)
+{
+    uint32_t ver = env->cpuid_version;
+    uint32_t family = (ver >> 8) & 0xf;
+    uint32_t model = (ver >> 4) & 0xf;
+
+    if (family == 0xf) {
+        family += (ver >> 20) & 0xff;
+    }
+    if (family >= 6) {
+        model |= (ver >> 12) & 0xf0;
+    }
+    if (!IS_INTEL_CPU(env)) {
+        return NULL;
+    }
+    return vpmu_model_find(VPMU_VENDOR_INTEL, family, model);
+}
+
+uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w)
+{
+    const struct vpmu_model *model;
+
+    if (!tcg_enabled() || !cpu->enable_pmu) {
+        return 0;
+    }
+    model = vpmu_model_of(&cpu->env);
+    if (!model) {
+        return 0;
+    }
+    switch (w) {
+    case FEAT_1_ECX:
+        return CPUID_EXT_PDCM;
+    case FEAT_PERF_CAPABILITIES:
+        return model->capabilities;
+    default:
+        return 0;
+    }
+}
+
+bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
+{
+    CPUX86State *env = &cpu->env;
+    struct vpmu_silicon_config silicon = { .size = sizeof(silicon) };
+    struct vpmu_arch_config arch = { .size = sizeof(arch) };
+    struct vpmu_error err = { };
+    const struct vpmu_model *model = vpmu_model_of(env);
+    X86VPMU *v;
+    size_t size;
+
+    if (!cpu->enable_pmu || !tcg_enabled()) {
+        return true;
+    }
+    if (!model) {
+        error_setg(errp, "pmu=on: no PMU for this vendor and family under TCG; "
+                   "Intel family 6 has one (try -cpu Icelake-Server-v6)");
+        return false;
+    }
+    if (icount_enabled()) {
+        error_setg(errp, "pmu=on cannot be combined with -icount or "
+                   "record/replay: the PMU counts instructions itself");
+        return false;
+    }
+    if (HOST_LONG_BITS != 64) {
+        error_setg(errp, "pmu=on needs a 64-bit host");
+        return false;
+    }
+
+    v = g_new0(X86VPMU, 1);
+    v->cpu = cpu;
+    silicon.model = model;
+    silicon.supplied = VPMU_SUPPLIED;
+    silicon.ops = &vpmu_tcg_ops;
+    silicon.ctx = v;
+    if (vpmu_direct_init(&v->direct, &silicon)) {
+        g_assert_not_reached();
+    }
+    arch.model = model;
+    arch.version = cpu->vpmu_props.version;
+    arch.n_gp = cpu->vpmu_props.n_gp;
+    arch.n_fixed = cpu->vpmu_props.n_fixed == UINT8_MAX ? -1
+                                                : cpu->vpmu_props.n_fixed;
+    arch.capabilities = env->features[FEAT_1_ECX] & CPUID_EXT_PDCM
+                            ? env->features[FEAT_PERF_CAPABILITIES] : 0;
+    arch.provider = &v->direct.provider;
+    arch.ops = &vpmu_tcg_ops;
+    arch.ctx = v;
+    if (vpmu_arch_size(&arch, &size, &err)) {
+        error_setg(errp, "pmu=on: %s: asked 0x%" PRIx64 ", available 0x%"
+                   PRIx64, err.what, err.asked, err.available);
+        g_free(v);
+        return false;
+    }
+    v->arch = g_malloc0(size);
+    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+        for (int b = 0; b < X86_VPMU_BANKS; b++) {
+            v->until.word[s][b] = VPMU_NEVER;
+        }
+    }
+    vpmu_arm(v);
+    if (vpmu_arch_init(v->arch, &arch, &err)) {
+        g_assert_not_reached();
+    }
+    cpu->vpmu = v;
+    return true;
+}
+
+void x86_vpmu_unrealize(X86CPU *cpu)
+{
+    if (cpu->vpmu) {
+        g_free(cpu->vpmu->arch);
+        g_free(cpu->vpmu);
+        g_free(cpu->vpmu_state);
+        cpu->vpmu = NULL;
+        cpu->vpmu_state = NULL;
+    }
+}
+
+void x86_vpmu_reset(X86CPU *cpu, bool init)
+{
+    X86VPMU *v = cpu->vpmu;
+
+    if (v) {
+        vpmu_arch_reset(v->arch, init);
+        /* CPU reset has cleared hflags, whatever the demand still is */
+        vpmu_op_demand(v, v->direct.silicon.demand);
+    }
+}
+
+void x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
+                    uint32_t *eax, uint32_t *ebx,
+                    uint32_t *ecx, uint32_t *edx)
+{
+    struct vpmu_cpuid regs = { *eax, *ebx, *ecx, *edx };
+
+    if (cpu->vpmu && vpmu_arch_cpuid(cpu->vpmu->arch, leaf, subleaf, &regs)) {
+        *eax = regs.eax;
+        *ebx = regs.ebx;
+        *ecx = regs.ecx;
+        *edx = regs.edx;
+    }
+}
+
+/* QMP */
+
+static VpmuCounter *vpmu_query_counter(X86VPMU *v, unsigned int pmc)
+{
+    static const char *const state[] = { "off", "active", "inactive", "error" };
+    static const char *const quality[] = {
+        "none", "exact", "defined", "modelled"
+    };
+    struct vpmu_pmc_info info;
+    VpmuCounter *c;
+
+    if (!vpmu_arch_pmc_info(v->arch, pmc, &info)) {
+        return NULL;
+    }
+    c = g_new0(VpmuCounter, 1);
+    c->pmc = pmc;
+    c->select = g_strdup_printf("0x%" PRIx64, info.select);
+    c->value = info.value;
+    c->enabled = info.enabled;
+    c->state = g_strdup(state[info.state]);
+    c->quality = g_strdup(quality[info.quality]);
+    return c;
+}
+
+/* Selectors programmed in vain, those of all vCPUs together */
+static void vpmu_query_told(VpmuToldList **list, const struct vpmu_told *row)
+{
+    g_autofree char *select = g_strdup_printf("0x%" PRIx64, row->select);
+    VpmuTold *t;
+
+    for (; *list; list = &(*list)->next) {
+        if (!strcmp((*list)->value->select, select)) {
+            (*list)->value->count += row->times;
+            return;
+        }
+    }
+    t = g_new0(VpmuTold, 1);
+    t->select = g_steal_pointer(&select);
+    t->name = g_strdup(row->name);
+    t->cure = g_strdup(row->needs);
+    t->count = row->times;
+    QAPI_LIST_APPEND(list, t);
+}
+
+typedef struct VPMUQuery {
+    VpmuInfo *info;
+    VpmuCpu *cpu;
+} VPMUQuery;
+
+static void vpmu_query_cpu(CPUState *cs, run_on_cpu_data data)
+{
+    X86VPMU *v = X86_CPU(cs)->vpmu;
+    VPMUQuery *q = data.host_ptr;
+    VpmuCounterList **tail = &q->cpu->counters;
+    struct vpmu_told row;
+    VpmuCounter *c;
+
+    q->cpu->index = cs->cpu_index;
+    q->cpu->pmis = v->n_pmis;
+    q->cpu->deadlines = v->n_expired;
+    for (unsigned int i = 0; (c = vpmu_query_counter(v, i)); i++) {
+        QAPI_LIST_APPEND(tail, c);
+    }
+    for (size_t i = 0; vpmu_arch_told(v->arch, i, &row); i++) {
+        vpmu_query_told(&q->info->told, &row);
+    }
+}
+
+/* Each vCPU answers on its own thread, between two blocks. */
+VpmuInfo *qmp_x_query_vpmu(Error **errp)
+{
+    VpmuInfo *info = g_new0(VpmuInfo, 1);
+    VpmuCpuList **tail = &info->cpus;
+    CPUState *cs;
+
+    CPU_FOREACH(cs) {
+        if (X86_CPU(cs)->vpmu) {
+            VPMUQuery q = { .info = info, .cpu = g_new0(VpmuCpu, 1) };
+
+            run_on_cpu(cs, vpmu_query_cpu, RUN_ON_CPU_HOST_PTR(&q));
+            QAPI_LIST_APPEND(tail, q.cpu);
+        }
+    }
+    return info;
+}
+
+/* Migration: libvpmu's own format in a buffer */
+
+#define VPMU_STATE_SIZE_MAX (64 * KiB)
+
+static bool vpmu_needed(void *opaque)
+{
+    X86CPU *cpu = opaque;
+
+    return cpu->vpmu;
+}
+
+static int vpmu_pre_save(void *opaque)
+{
+    X86CPU *cpu = opaque;
+    size_t size;
+
+    vpmu_arch_save(cpu->vpmu->arch, NULL, 0, &size);
+    g_free(cpu->vpmu_state);
+    cpu->vpmu_state = g_malloc0(size);
+    cpu->vpmu_state_size = size;
+    return vpmu_arch_save(cpu->vpmu->arch, cpu->vpmu_state, size, &size);
+}
+
+static bool vpmu_size_ok(void *opaque, int version_id)
+{
+    X86CPU *cpu = opaque;
+
+    return cpu->vpmu_state_size <= VPMU_STATE_SIZE_MAX;
+}
+
+static int vpmu_post_load(void *opaque, int version_id)
+{
+    X86CPU *cpu = opaque;
+    X86VPMU *v = cpu->vpmu;
+    int ret = vpmu_arch_load(v->arch, cpu->vpmu_state, cpu->vpmu_state_size);
+
+    if (ret) {
+        error_report("vpmu: the state does not fit this PMU (pmu-version, "
+                     "pmu-gp, pmu-fixed or the CPU model differ): %s",
+                     strerror(-ret));
+        return ret;
+    }
+    /* hflags came without the PMU's bits */
+    vpmu_op_demand(v, v->direct.silicon.demand);
+    return 0;
+}
+
+const VMStateDescription vmstate_x86_vpmu = {
+    .name = "cpu/vpmu",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = vpmu_needed,
+    .pre_save = vpmu_pre_save,
+    .post_load = vpmu_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(vpmu_state_size, X86CPU),
+        VMSTATE_VALIDATE("vpmu state size", vpmu_size_ok),
+        VMSTATE_VBUFFER_ALLOC_UINT32(vpmu_state, X86CPU, 1, NULL,
+                                     vpmu_state_size),
+        VMSTATE_END_OF_LIST()
+    }
+};
