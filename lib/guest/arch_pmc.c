@@ -224,7 +224,7 @@ static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
 			ops->disable(vpmu_pmc_event(v, pmc));
 		if (make & bit)
 			pmc_make(v, pmc);
-		if (start & v->made & bit)
+		if ((start | make) & on & v->made & bit)
 			(void)ops->enable(vpmu_pmc_event(v, pmc));
 	}
 	vpmu_pmc_commit(v);

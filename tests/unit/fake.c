@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+#include "fake.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define ROW(sel, um, text, fix, sig, req) \
+	{ .name = text, .select = sel, .umask = um, .fixed = fix, .gp_mask = 0xff, \
+	  .signals = sig, .quality = sig ? VPMU_QUALITY_EXACT : VPMU_QUALITY_NONE, \
+	  .needs = req }
+#define I	VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS)
+#define B	VPMU_SIGNAL_BIT(VPMU_SIGNAL_BRANCHES)
+
+static const struct vpmu_event_def fake_table[] = {
+	ROW(0x00, 0x03, "REF_TSC", 2, I, NULL),
+	ROW(0x2e, 0x41, "LLC_MISS", -1, 0, "--uarch on"),
+	ROW(0x3c, 0x00, "CYCLES", 1, I, NULL),
+	ROW(0x3c, 0x01, "REF_XCLK", -1, I, NULL),
+	ROW(0xc0, 0x00, "INSTRUCTIONS", 0, I, NULL),
+	ROW(0xc4, 0x00, "BRANCHES", -1, B, NULL),
+	ROW(0xc5, 0x00, "MISPREDICTS", -1, 0, "--uarch on"),
+};
+
+static const uint8_t fake_models[] = { 106 };
+
+const struct vpmu_model fake_model = {
+	.name = "fake",
+	.title = "for tests",
+	.vendor = VPMU_VENDOR_INTEL,
+	.family = 6,
+	.models = fake_models,
+	.n_models = 1,
+	.version = 5,
+	.n_gp = 8,
+	.n_fixed = 3,
+	.width_bits = 48,
+	.n_arch_events = 8,
+	.capabilities = FAKE_CAPS,
+	.events = fake_table,
+	.n_events = sizeof(fake_table) / sizeof(fake_table[0]),
+};
+
+static struct fake *fake_of(struct vpmu_provider *p)
+{
+	return (struct fake *)p;
+}
+
+static struct fake_event *fake_event(struct vpmu_event *ev)
+{
+	return (struct fake_event *)ev;
+}
+
+static enum vpmu_quality fake_quality(struct vpmu_provider *p,
+				      const struct vpmu_event_attr *attr)
+{
+	const struct vpmu_event_def *def;
+
+	if (attr->fixed >= 0 && fake_of(p)->no_fixed)
+		return VPMU_QUALITY_NONE;
+	def = vpmu_event_find(&fake_model, attr->select, attr->fixed);
+	return def ? def->quality : VPMU_QUALITY_NONE;
+}
+
+static int fake_create(struct vpmu_provider *p, struct vpmu_event *ev,
+		       const struct vpmu_event_attr *attr)
+{
+	struct fake *f = fake_of(p);
+	struct fake_event *e = fake_event(ev);
+
+	assert_true(f->batch);
+	assert_true(attr->banks);
+	assert_true(attr->slot >= 0 && attr->slot < FAKE_EVENTS);
+	assert_int_equal(attr->slot, ev->index);
+	assert_null(f->event[attr->slot]);
+	assert_int_equal(attr->period, (uint64_t)1 << 48);
+	f->n_create++;
+	if (f->fail_create && !--f->fail_create)
+		return f->fail_code;
+	if (fake_quality(p, attr) == VPMU_QUALITY_NONE)
+		return -VPMU_ENOENT;
+	memset((char *)e + sizeof(e->head), 0, sizeof(*e) - sizeof(e->head));
+	e->select = attr->select;
+	e->fixed = attr->fixed;
+	e->banks = attr->banks;
+	e->period = attr->period;
+	e->head.provider = p;
+	e->head.quality = VPMU_QUALITY_EXACT;
+	f->event[attr->slot] = e;
+	return 0;
+}
+
+/* The fake of an event that must exist, in a batch. */
+static struct fake *live(struct vpmu_event *ev)
+{
+	struct fake *f = fake_of(ev->provider);
+
+	assert_true(f->batch);
+	assert_ptr_equal(f->event[ev->index], ev);
+	return f;
+}
+
+static void fake_release(struct vpmu_event *ev)
+{
+	struct fake *f = live(ev);
+
+	f->n_release++;
+	f->event[ev->index] = NULL;
+	memset(ev, 0xa5, sizeof(*ev));
+}
+
+static int fake_enable(struct vpmu_event *ev)
+{
+	struct fake *f = live(ev);
+
+	f->n_enable++;
+	if (f->fail_enable)
+		return -VPMU_EBUSY;
+	fake_event(ev)->enabled = true;
+	return 0;
+}
+
+static void fake_disable(struct vpmu_event *ev)
+{
+	live(ev)->n_disable++;
+	fake_event(ev)->enabled = false;
+}
+
+static uint64_t fake_read(struct vpmu_event *ev)
+{
+	assert_ptr_equal(fake_of(ev->provider)->event[ev->index], ev);
+	return fake_event(ev)->count;
+}
+
+static void fake_arm(struct vpmu_event *ev, uint64_t left)
+{
+	assert_true(left >= 1);
+	live(ev)->n_arm++;
+	fake_event(ev)->left = left;
+}
+
+static enum vpmu_event_state fake_state(const struct vpmu_event *ev)
+{
+	const struct fake_event *e = (const struct fake_event *)ev;
+
+	return e->enabled ? VPMU_EVENT_ACTIVE : VPMU_EVENT_OFF;
+}
+
+static void fake_begin(struct vpmu_provider *p)
+{
+	fake_of(p)->batch++;
+	fake_of(p)->n_begin++;
+}
+
+static int fake_commit(struct vpmu_provider *p)
+{
+	assert_true(fake_of(p)->batch);
+	fake_of(p)->batch--;
+	return 0;
+}
+
+static int fake_save(struct vpmu_provider *p, void *buf, size_t size, size_t *used)
+{
+	*used = sizeof(uint64_t);
+	if (!buf)
+		return 0;
+	if (size < *used)
+		return -VPMU_E2BIG;
+	memcpy(buf, &fake_of(p)->tag, *used);
+	return 0;
+}
+
+static int fake_load(struct vpmu_provider *p, const void *buf, size_t size)
+{
+	uint64_t tag;
+
+	assert_int_equal(fake_events(fake_of(p)), 0);
+	if (size != sizeof(tag))
+		return -VPMU_EINVAL;
+	memcpy(&tag, buf, size);
+	if (tag >> 32)
+		return -VPMU_EINVAL;
+	fake_of(p)->tag = tag;
+	return 0;
+}
+
+static const struct vpmu_provider_ops fake_ops = {
+	.size = sizeof(fake_ops),
+	.event_size = sizeof(struct fake_event),
+	.name = "fake",
+	.quality = fake_quality,
+	.create = fake_create,
+	.release = fake_release,
+	.enable = fake_enable,
+	.disable = fake_disable,
+	.read = fake_read,
+	.arm = fake_arm,
+	.state = fake_state,
+	.begin = fake_begin,
+	.commit = fake_commit,
+	.save = fake_save,
+	.load = fake_load,
+};
+
+static void fake_kick(void *ctx)
+{
+	struct fake *f = ctx;
+
+	f->n_kick++;
+	f->kicked = true;
+}
+
+static void fake_pmi(void *ctx, bool mask)
+{
+	struct fake *f = ctx;
+
+	f->n_pmi++;
+	f->pmi_mask = mask;
+}
+
+void fake_config(struct fake *f, struct vpmu_arch_config *cfg)
+{
+	memset(cfg, 0, sizeof(*cfg));
+	cfg->size = sizeof(*cfg);
+	cfg->model = &fake_model;
+	cfg->n_fixed = -1;
+	cfg->provider = &f->provider;
+	cfg->ops = &f->ops;
+	cfg->ctx = f;
+}
+
+struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities)
+{
+	struct fake *f = test_calloc(1, sizeof(*f));
+	struct vpmu_arch_config cfg;
+	struct vpmu_error err;
+	size_t size;
+
+	f->provider.ops = &fake_ops;
+	f->provider.model = &fake_model;
+	f->provider.n_gp = 8;
+	f->provider.n_fixed = 3;
+	f->ops.size = sizeof(f->ops);
+	f->ops.kick = fake_kick;
+	f->ops.pmi = fake_pmi;
+	fake_config(f, &cfg);
+	cfg.version = version;
+	cfg.n_gp = n_gp;
+	cfg.n_fixed = n_fixed;
+	cfg.capabilities = capabilities;
+	assert_int_equal(vpmu_arch_size(&cfg, &size, &err), 0);
+	assert_int_equal(size % 8, 0);
+	f->v = test_malloc(size);
+	memset(f->v, 0xa5, size);
+	assert_int_equal(vpmu_arch_init(f->v, &cfg, &err), 0);
+	return f;
+}
+
+void fake_free(struct fake *f)
+{
+	vpmu_arch_reset(f->v, false);
+	assert_int_equal(fake_events(f), 0);
+	assert_int_equal(f->batch, 0);
+	test_free(f->v);
+	test_free(f);
+}
+
+void fake_service(struct fake *f)
+{
+	while (f->kicked) {
+		f->kicked = false;
+		vpmu_arch_service(f->v);
+	}
+}
+
+static void fake_count(struct fake_event *e, uint64_t n)
+{
+	e->count += n;
+	while (e->left && n >= e->left) {
+		n -= e->left;
+		e->left = e->period;
+		e->head.overflowed(&e->head);
+	}
+	if (e->left)
+		e->left -= n;
+}
+
+void fake_tick(struct fake *f, enum vpmu_bank bank, uint64_t n)
+{
+	unsigned int i;
+
+	for (i = 0; i < FAKE_EVENTS; i++) {
+		struct fake_event *e = f->event[i];
+
+		if (e && e->enabled && (e->banks & VPMU_BANK_BIT(bank)))
+			fake_count(e, n);
+	}
+	fake_service(f);
+}
+
+unsigned int fake_events(const struct fake *f)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < FAKE_EVENTS; i++)
+		n += f->event[i] != NULL;
+	return n;
+}
+
+void fake_wr(struct fake *f, uint32_t msr, uint64_t value)
+{
+	assert_int_equal(vpmu_arch_wrmsr(f->v, msr, value), VPMU_HANDLED);
+	assert_int_equal(f->batch, 0);
+}
+
+uint64_t fake_rd(struct fake *f, uint32_t msr)
+{
+	uint64_t value = 0;
+
+	assert_int_equal(vpmu_arch_rdmsr(f->v, msr, &value), VPMU_HANDLED);
+	return value;
+}
+
+void fake_snap(struct vpmu_arch *v, struct fake_snap *snap)
+{
+	static const struct {
+		uint32_t first, n;
+	} range[] = {
+		{ 0xc1, 8 }, { 0x186, 8 }, { 0x1d9, 1 }, { 0x309, 3 },
+		{ 0x345, 1 }, { 0x38d, 6 }, { 0x4c1, 8 },
+	};
+	uint32_t i, k;
+
+	memset(snap, 0, sizeof(*snap));
+	for (i = 0; i < sizeof(range) / sizeof(range[0]); i++)
+		for (k = 0; k < range[i].n; k++) {
+			uint64_t value = 0;
+
+			if (vpmu_arch_rdmsr(v, range[i].first + k, &value))
+				value = 0xdead;
+			assert_true(snap->n < FAKE_SNAP);
+			snap->word[snap->n++] = value;
+		}
+}

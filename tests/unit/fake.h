@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * A provider under the test's control, and an embedder around it: occurrences
+ * come from fake_tick(), creation fails when the test says so, and each call that
+ * provider.h wants in a batch is checked to be in one.
+ */
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <vpmu/arch.h>
+
+#define FAKE_EVENTS	16
+
+struct fake_event {
+	struct vpmu_event head;
+	uint64_t select;
+	uint64_t count, left, period; /* left 0: not armed */
+	int32_t fixed;
+	uint8_t banks;
+	bool enabled;
+	uint8_t pad[2];
+};
+
+struct fake {
+	struct vpmu_provider provider;
+	struct vpmu_ops ops;
+	struct vpmu_arch *v;
+	struct fake_event *event[FAKE_EVENTS]; /* those that exist */
+
+	uint32_t fail_create;  /* the so-many-th create from now fails, 0: none */
+	int fail_code;
+	bool fail_enable;
+	bool no_fixed;         /* nobody counts what fixed counters count */
+
+	uint32_t n_create, n_release, n_enable, n_disable, n_arm, n_begin;
+	uint32_t batch;
+	uint32_t n_kick, n_pmi;
+	bool kicked, pmi_mask;
+	uint64_t tag;          /* the provider's state */
+};
+
+/* Like an Icelake, with seven events. */
+extern const struct vpmu_model fake_model;
+
+#define FAKE_CAPS (VPMU_CAP_FULL_WIDTH | VPMU_CAP_SMM_FREEZE)
+
+/* Makes a PMU; version, n_gp and n_fixed as in struct vpmu_arch_config. */
+struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities);
+void fake_free(struct fake *f);
+void fake_config(struct fake *f, struct vpmu_arch_config *cfg);
+
+/* @n occurrences of everything in @bank, then the second half if it is due. */
+void fake_tick(struct fake *f, enum vpmu_bank bank, uint64_t n);
+void fake_service(struct fake *f);
+unsigned int fake_events(const struct fake *f);
+
+/* Accesses that must be handled. */
+void fake_wr(struct fake *f, uint32_t msr, uint64_t value);
+uint64_t fake_rd(struct fake *f, uint32_t msr);
+
+/* Every register that can be read, by number, for comparisons. */
+#define FAKE_SNAP	64
+struct fake_snap {
+	uint32_t n;
+	uint64_t word[FAKE_SNAP];
+};
+void fake_snap(struct vpmu_arch *v, struct fake_snap *snap);
+
+#endif /* FAKE_H */
