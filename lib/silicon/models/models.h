@@ -3,8 +3,7 @@
  * What the model files share: short names for signals and rows.
  *
  * Encodings and counter masks: Intel's event lists, github.com/intel/perfmon;
- * tests/unit/check-models holds the tables against a checkout of it, or against
- * the lists inside an installed perf.
+ * tests/fast/models.py holds the tables against them.
  */
 #ifndef VPMU_MODELS_H
 #define VPMU_MODELS_H
