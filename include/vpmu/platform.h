@@ -14,6 +14,9 @@
 #include <linux/errno.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#ifndef UINT32_MAX
+#define UINT32_MAX (~(uint32_t)0)
+#endif
 #ifndef UINT64_MAX
 #define UINT64_MAX (~(uint64_t)0)
 #endif
