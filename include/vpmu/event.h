@@ -25,7 +25,8 @@ struct vpmu_event_def {
 	uint8_t umask;       /* unit mask */
 	int8_t fixed;        /* fixed counter that counts it too, -1: none */
 	uint8_t shift;       /* counts floor(sum of signals / 2^shift) */
-	uint8_t quality;     /* enum vpmu_quality, with all that it needs present */
+	uint8_t quality;     /* enum vpmu_quality, with all that it needs present;
+				NONE: it only has a name (no signals, no needs) */
 	uint16_t gp_mask;    /* GP counters that may count it, bit n = counter n */
 	uint64_t signals;    /* bitmap of VPMU_SIGNAL_BIT, summed; 0: not counted */
 	const char *needs;   /* option that would count it ("--uarch on"), or NULL */
