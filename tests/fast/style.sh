@@ -29,7 +29,7 @@ mapfile -t scripts < <(git ls-files | while read -r f; do
 done)
 
 for f in "${code[@]}" "${scripts[@]}"; do
-	[ ! -e "$f" ] || head -n 2 "$f" | grep -q 'SPDX-License-Identifier: ' || echo "$f: no SPDX line on top"
+	[ ! -e "$f" ] || head -n 10 "$f" | grep -q 'SPDX-License-Identifier: ' || echo "$f: no SPDX line on top"
 done | sort -u | report spdx
 
 for f in "${ours[@]}"; do
@@ -43,7 +43,7 @@ grep -nE '^[[:blank:]]*#[[:blank:]]*if 0|\b(TO''DO|FIX''ME|X''XX)\b' "${code[@]}
 
 if command -v shellcheck >/dev/null; then
 	for f in "${scripts[@]}"; do
-		[ ! -e "$f" ] || shellcheck -f gcc "$f"
+		[ ! -e "$f" ] || shellcheck -S warning -f gcc "$f"
 	done | report shellcheck
 else
 	echo 'skip shellcheck: not installed (tools/setup)'
