@@ -1,7 +1,6 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The performance monitoring unit of a vCPU under TCG.
- *
- * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #ifndef I386_VPMU_H
 #define I386_VPMU_H
