@@ -232,7 +232,7 @@ static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 	bad |= im->r.smm_global_ctrl & ~m->global_ctrl;
 	bad |= im->pending & ~counters;
 	if (im->r.smm_frozen)
-		return !bad && (v->capabilities & VPMU_CAP_SMM_FREEZE);
+		return !bad && (m->debugctl & VPMU_DEBUGCTL_FREEZE_SMM);
 	return !bad && !im->r.smm_global_ctrl;
 }
 
@@ -246,15 +246,15 @@ static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	uint64_t flags = vpmu_state_get(c, 2);
 	uint64_t bytes = vpmu_state_get(c, 4);
 	uint64_t zero = vpmu_state_get(c, 4);
+	uint64_t padded = (bytes + 7) / 8 * 8;
 	int ret;
 
-	if (c->error || zero || bytes > c->size - c->pos ||
-	    (bytes + 7) / 8 * 8 > c->size - c->pos)
+	if (c->error || zero || padded > c->size - c->pos)
 		return -VPMU_EINVAL;
 	memset(&body, 0, sizeof(body));
 	body.data = c->data + c->pos;
 	body.size = (size_t)bytes;
-	c->pos += (size_t)((bytes + 7) / 8 * 8);
+	c->pos += (size_t)padded;
 	switch (id) {
 	case VPMU_STATE_ARCH:
 		if (version > ARCH_SECTION_VERSION)

@@ -10,16 +10,16 @@
 	{ .name = text, .select = sel, .umask = um, .fixed = fix, .gp_mask = 0xff, \
 	  .signals = sig, .quality = sig ? VPMU_QUALITY_EXACT : VPMU_QUALITY_NONE, \
 	  .needs = req }
-#define I	VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS)
-#define B	VPMU_SIGNAL_BIT(VPMU_SIGNAL_BRANCHES)
+#define INS	VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS)
+#define BRA	VPMU_SIGNAL_BIT(VPMU_SIGNAL_BRANCHES)
 
 static const struct vpmu_event_def fake_table[] = {
-	ROW(0x00, 0x03, "REF_TSC", 2, I, NULL),
+	ROW(0x00, 0x03, "REF_TSC", 2, INS, NULL),
 	ROW(0x2e, 0x41, "LLC_MISS", -1, 0, "--uarch on"),
-	ROW(0x3c, 0x00, "CYCLES", 1, I, NULL),
-	ROW(0x3c, 0x01, "REF_XCLK", -1, I, NULL),
-	ROW(0xc0, 0x00, "INSTRUCTIONS", 0, I, NULL),
-	ROW(0xc4, 0x00, "BRANCHES", -1, B, NULL),
+	ROW(0x3c, 0x00, "CYCLES", 1, INS, NULL),
+	ROW(0x3c, 0x01, "REF_XCLK", -1, INS, NULL),
+	ROW(0xc0, 0x00, "INSTRUCTIONS", 0, INS, NULL),
+	ROW(0xc4, 0x00, "BRANCHES", -1, BRA, NULL),
 	ROW(0xc5, 0x00, "MISPREDICTS", -1, 0, "--uarch on"),
 };
 
@@ -39,7 +39,7 @@ const struct vpmu_model fake_model = {
 	.n_arch_events = 8,
 	.capabilities = FAKE_CAPS,
 	.events = fake_table,
-	.n_events = sizeof(fake_table) / sizeof(fake_table[0]),
+	.n_events = ARRAY_SIZE(fake_table),
 };
 
 static struct fake *fake_of(struct vpmu_provider *p)
@@ -266,6 +266,26 @@ void fake_free(struct fake *f)
 	test_free(f);
 }
 
+void fake_each_config(void (*test)(struct fake *f, int version, int n_gp,
+					  int n_fixed, uint64_t caps))
+{
+	static const uint8_t gp[] = { 1, 2, 4, 7, 8 };
+	static const uint64_t caps[] = { 0, BIT(12), BIT(13), BIT(12) | BIT(13) };
+	int version, n_fixed;
+	unsigned int g, c;
+
+	for (version = 1; version <= 5; version++)
+		for (g = 0; g < ARRAY_SIZE(gp); g++)
+			for (n_fixed = 0; n_fixed <= (version > 1 ? 3 : 0); n_fixed++)
+				for (c = 0; c < ARRAY_SIZE(caps); c++) {
+					struct fake *f = fake_new(version, gp[g],
+								  n_fixed, caps[c]);
+
+					test(f, version, gp[g], n_fixed, caps[c]);
+					fake_free(f);
+				}
+}
+
 void fake_service(struct fake *f)
 {
 	while (f->kicked) {
@@ -327,13 +347,13 @@ void fake_snap(struct vpmu_arch *v, struct fake_snap *snap)
 	static const struct {
 		uint32_t first, n;
 	} range[] = {
-		{ 0xc1, 8 }, { 0x186, 8 }, { 0x1d9, 1 }, { 0x309, 3 },
-		{ 0x345, 1 }, { 0x38d, 6 }, { 0x4c1, 8 },
+		{ PMC, 8 }, { EVTSEL, 8 }, { DEBUGCTL, 1 }, { FIXED, 3 },
+		{ CAPS, 1 }, { FIXED_CTRL, 6 }, { A_PMC, 8 },
 	};
 	uint32_t i, k;
 
 	memset(snap, 0, sizeof(*snap));
-	for (i = 0; i < sizeof(range) / sizeof(range[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(range); i++)
 		for (k = 0; k < range[i].n; k++) {
 			uint64_t value = 0;
 

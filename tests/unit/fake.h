@@ -11,6 +11,36 @@
 
 #define FAKE_EVENTS	16
 
+/*
+ * Register numbers and bits as the manual prints them, not as msr.h has them: a
+ * wrong constant there must not hide itself.
+ */
+#define BIT(n)		((uint64_t)1 << (n))
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define MASK48		(BIT(48) - 1)
+
+#define PMC		0x0c1
+#define EVTSEL		0x186
+#define DEBUGCTL	0x1d9
+#define FIXED		0x309
+#define CAPS		0x345
+#define FIXED_CTRL	0x38d
+#define STATUS		0x38e
+#define GLOBAL		0x38f
+#define OVF_CTRL	0x390
+#define STATUS_SET	0x391
+#define INUSE		0x392
+#define A_PMC		0x4c1
+
+/* EN, and USR or OS or both */
+#define EN_USR		(BIT(22) | BIT(16))
+#define EN_OS		(BIT(22) | BIT(17))
+#define EN_ALL		(BIT(22) | BIT(16) | BIT(17))
+#define INT		BIT(20)
+#define INSTRUCTIONS	0xc0
+#define BRANCHES	0xc4
+#define LLC_MISS	0x412e
+
 struct fake_event {
 	struct vpmu_event head;
 	uint64_t select;
@@ -48,6 +78,10 @@ extern const struct vpmu_model fake_model;
 struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities);
 void fake_free(struct fake *f);
 void fake_config(struct fake *f, struct vpmu_arch_config *cfg);
+
+/* Run @test for a PMU of every version, with all that can vary. */
+void fake_each_config(void (*test)(struct fake *f, int version, int n_gp,
+				   int n_fixed, uint64_t caps));
 
 /* @n occurrences of everything in @bank, then the second half if it is due. */
 void fake_tick(struct fake *f, enum vpmu_bank bank, uint64_t n);

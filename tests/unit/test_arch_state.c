@@ -16,7 +16,6 @@
 #include "fake.h"
 #include "script.h"
 
-#define BIT(n)		((uint64_t)1 << (n))
 #define SAVED_MAX	4096
 
 static uint64_t rng_state;
@@ -190,7 +189,7 @@ static void test_configurations(void **state)
 	unsigned int i;
 
 	(void)state;
-	for (i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(row); i++) {
 		struct fake *g = fake_new(row[i].version, row[i].n_gp, row[i].n_fixed,
 					  row[i].caps);
 
@@ -218,7 +217,7 @@ static void put(uint8_t *p, uint64_t value, int bytes)
 /* Each field out of its range, one at a time. */
 static void test_fields(void **state)
 {
-	enum { HEAD = 16, BODY = 32, EVTSEL = BODY + 72, COUNTER = EVTSEL + 64,
+	enum { HEAD = 16, BODY = 32, SELECTORS = BODY + 72, COUNTER = SELECTORS + 64,
 	       TOLD = COUNTER + 11 * 16 };
 	static const struct {
 		int line, at, bytes;
@@ -256,8 +255,8 @@ static void test_fields(void **state)
 		{ __LINE__, BODY + 64, 4, 2, -VPMU_EINVAL },         /* frozen */
 		{ __LINE__, BODY + 68, 4, 17, -VPMU_EINVAL },        /* n_told */
 		{ __LINE__, BODY + 68, 4, 2, -VPMU_EINVAL },
-		{ __LINE__, EVTSEL + 8, 8, BIT(21), -VPMU_EINVAL },
-		{ __LINE__, EVTSEL + 8, 8, BIT(32), -VPMU_EINVAL },
+		{ __LINE__, SELECTORS + 8, 8, BIT(21), -VPMU_EINVAL },
+		{ __LINE__, SELECTORS + 8, 8, BIT(32), -VPMU_EINVAL },
 		{ __LINE__, COUNTER, 8, BIT(48), -VPMU_EINVAL },
 		{ __LINE__, COUNTER + 10 * 16, 8, BIT(48), -VPMU_EINVAL },
 		{ __LINE__, COUNTER + 8, 8, BIT(4), -VPMU_EINVAL },  /* banks */
@@ -272,7 +271,7 @@ static void test_fields(void **state)
 	unsigned int i;
 
 	(void)state;
-	for (i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(row); i++) {
 		memcpy(buf, good, used);
 		put(buf + row[i].at, row[i].value, row[i].bytes);
 		refused(g, buf, used, row[i].ret);
@@ -285,6 +284,27 @@ static void test_fields(void **state)
 	assert_int_equal(vpmu_arch_load(g->v, buf, used), 0);
 	fake_free(f);
 	fake_free(g);
+}
+
+/* A body longer than its fields, and a state of SMM that cannot have been. */
+static void test_sections(void **state)
+{
+	struct fake *f = fake_new(1, 1, 0, 0);
+	uint8_t good[SAVED_MAX], buf[SAVED_MAX];
+	size_t used = save(f->v, good), body;
+
+	(void)state;
+	memcpy(buf, good, used);
+	body = buf[24] | (size_t)buf[25] << 8;
+	memmove(buf + 32 + body + 8, buf + 32 + body, used - 32 - body);
+	put(buf + 8, used + 8, 4);
+	put(buf + 24, body + 8, 4);
+	refused(f, buf, used + 8, -VPMU_EINVAL);
+
+	memcpy(buf, good, used);
+	put(buf + 32 + 64, 1, 4);
+	refused(f, buf, used, -VPMU_EINVAL);
+	fake_free(f);
 }
 
 /* Truncated anywhere, or with any byte changed: loaded whole or not at all. */
@@ -520,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_pending_and_told),
 		cmocka_unit_test(test_configurations),
 		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_sections),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_goes_on),
 	};
