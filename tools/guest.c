@@ -25,7 +25,7 @@ uint64_t now_ns(void)
 
 void guest_ports(struct guest *guest, struct qemu_fds *fds)
 {
-	int pair[2];
+	int pair[2], large = 1 << 20;
 
 	for (int i = 0; i < PORTS; i++) {
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
@@ -33,6 +33,9 @@ void guest_ports(struct guest *guest, struct qemu_fds *fds)
 		guest->port[i] = pair[0];
 		fds->port[i] = pair[1];
 		fcntl(pair[0], F_SETFL, O_NONBLOCK);
+		/* A serial line drops what it cannot get rid of. */
+		if (i == PORT_CONSOLE)
+			setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &large, sizeof(large));
 	}
 }
 

@@ -97,6 +97,7 @@ void perf_find(struct perf *perf);
 struct qemu {
 	char *binary;
 	char *firmware;		/* for -L, or NULL */
+	bool patched;		/* ours, so it has a PMU */
 };
 /* May build, unless @cached; returns false when @cached and nothing is. */
 bool qemu_find(struct qemu *qemu, bool cached);
