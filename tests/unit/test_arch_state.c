@@ -321,6 +321,10 @@ static void test_hostile(void **state)
 
 		memcpy(exact, good, i);
 		refused(g, exact, i, -VPMU_EINVAL);
+		if (i >= 16) {
+			put(exact + 8, i, 4); /* as if that were all */
+			refused(g, exact, i, -VPMU_EINVAL);
+		}
 		test_free(exact);
 	}
 	rng_state = 88172645463325252ull;
