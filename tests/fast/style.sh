@@ -42,9 +42,8 @@ grep -nE '^[[:blank:]]*#[[:blank:]]*if 0|\b(TO''DO|FIX''ME|X''XX)\b' "${code[@]}
 	report leftovers
 
 if command -v shellcheck >/dev/null; then
-	for f in "${scripts[@]}"; do
-		[ ! -e "$f" ] || shellcheck -S warning -f gcc "$f"
-	done | report shellcheck
+	printf '%s\0' "${scripts[@]}" | xargs -0 -n 4 -P "$(nproc)" shellcheck -S warning -f gcc |
+		report shellcheck
 else
 	echo 'skip shellcheck: not installed (tools/setup)'
 fi
