@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# Sourced by tests that run something in a guest. VPMU_ROOT, VPMU_BUILD and
+# VPMU_QEMU come from tests/run; each has a default to run a test by hand.
+VPMU_ROOT=${VPMU_ROOT:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+VPMU_BUILD=${VPMU_BUILD:-$VPMU_ROOT/build}
+VPMU_QEMU=${VPMU_QEMU:-$("$VPMU_ROOT/qemu/build")} || exit 1
+TMPDIR=${TMPDIR:-/tmp}
+export VPMU_ROOT VPMU_BUILD VPMU_QEMU TMPDIR
+
+models() { echo Icelake-Server-v6 SapphireRapids Skylake-Server; }
+
+# Builds the programs of tests/guest, or says why not and ends.
+build_programs() {
+	local log
+	log=$(make -s -C "$VPMU_ROOT/tests/guest" O="$VPMU_BUILD/guest" 2>&1) && return 0
+	echo "$log"
+	echo 'not ok programs: make -C tests/guest failed'
+	exit 1
+}
+
+# case_of NAME WHY: "ok NAME", or with a reason "not ok NAME: WHY".
+case_of() {
+	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
+}
+
+# in_guest NAME OPTION... -- COMMAND...: the command's cases with NAME/ before
+# them, and one of its own when the command fails.
+in_guest() {
+	local name=$1 out status=0
+	shift
+	out=$("$VPMU_BUILD/vpmu" run "$@" 2>&1 </dev/null) || status=$?
+	sed -E "s,^(ok|not ok|skip) ,\1 $name/," <<<"$out"
+	[ $status = 0 ] || echo "not ok $name: vpmu run ended with status $status"
+}

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 900
+#
+# Programs whose counts are known by construction, a hundred times each: alone on
+# one CPU, and on two beside processes that keep them busy. All kinds of branches
+# on each model; by ptrace step by step; and by perf itself.
+set -uo pipefail
+# shellcheck disable=SC1091 # beside this file
+. "$(dirname "$(readlink -f "$0")")/guest.sh"
+build_programs
+
+runs=${RUNS:-100}
+programs=$VPMU_BUILD/guest
+list=()
+for source in "$VPMU_ROOT"/tests/guest/*.S; do
+	list+=("$programs/$(basename "$source" .S)")
+done
+
+in_guest smp1 --smp 1 -- "$programs/count" -r "$runs" "${list[@]}"
+in_guest smp2 --smp 2 -- "$programs/count" -r "$runs" -b 2 "${list[@]}"
+in_guest step --smp 2 -- "$programs/count" -r "$runs" -s "$programs/step"
+for model in $(models); do
+	in_guest "kinds/$model" --cpu "$model" --smp 2 -- "$programs/count" -r 10 -k "${list[@]}"
+done
+
+# shellcheck disable=SC2016 # for the guest's shell
+in_guest perf -- sh -c '
+	"$@" | while read -r program instructions branches; do
+		name=$(basename "$program")
+		found=$(perf stat -x, -e instructions:u,branches:u "$program" 2>&1 | cut -d, -f1 |
+			tr "\n" " ")
+		if [ "$found" = "$instructions $branches " ]; then
+			echo "ok $name"
+		else
+			echo "not ok $name: perf stat: $found, not $instructions $branches"
+		fi
+	done' sh "$programs/count" -x "${list[@]}"
