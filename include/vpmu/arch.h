@@ -124,7 +124,8 @@ void vpmu_arch_service(struct vpmu_arch *v);
 
 /**
  * The vCPU entered (@entered) or left system management mode: with
- * IA32_DEBUGCTL.FREEZE_WHILE_SMM nothing counts in between.
+ * IA32_DEBUGCTL.FREEZE_WHILE_SMM its GLOBAL_CTRL is 0 in between, so that nothing
+ * counts unless the handler sets it.
  */
 void vpmu_arch_smm(struct vpmu_arch *v, bool entered);
 
@@ -154,8 +155,8 @@ bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc, struct vpmu_pmc_i
 int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used);
 
 /**
- * Load what vpmu_arch_save() wrote, into a PMU of the same or a larger
- * configuration. Every field is checked first; on failure nothing has changed.
+ * Load what vpmu_arch_save() wrote, into a PMU of the same version and the same
+ * or a larger configuration. Every field is checked first; on failure nothing has changed.
  * Returns 0; -VPMU_EINVAL for malformed data or a register value that this
  * configuration does not allow; -VPMU_ENOSYS for a newer version.
  */
