@@ -1,0 +1,335 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 900
+#
+# vpmu run behaves as a local command does: its streams, its exit status, its
+# signals, whom it runs as, where, and what it leaves behind.
+set -uo pipefail
+
+root=${VPMU_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
+vpmu=${VPMU_BUILD:-$root/build}/vpmu
+work=$(mktemp -d)
+chmod 755 "$work"
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+only=${1:-}			# t-run.sh PATTERN: only these cases
+
+ok() { echo "ok $1"; }
+not_ok() { echo "not ok $1: $2"; }
+skip() { echo "skip $1: $2"; }
+
+# same NAME FOUND WANTED
+same() {
+	if [ "$2" = "$3" ]; then
+		ok "$1"
+	else
+		not_ok "$1" "found '$(head -c 300 <<<"$2" | tr '\n' ' ')', not '$(head -c 300 <<<"$3" | tr '\n' ' ')'"
+	fi
+}
+
+# has NAME TEXT PATTERN
+has() {
+	# shellcheck disable=SC2053 # the pattern is meant as one
+	if [[ $2 == *$3* ]]; then
+		ok "$1"
+	else
+		not_ok "$1" "no '$3' in '$(head -c 300 <<<"$2" | tr '\n' ' ')'"
+	fi
+}
+
+run() { timeout -k 5 120 "$vpmu" run "$@"; }
+sum() { sha256sum "$@" | cut -c1-64; }
+
+# ---- without a guest
+
+t_usage() {
+	local out rc
+	out=$("$vpmu" --help) && has help "$out" 'vpmu run'
+	out=$("$vpmu" run --help) && has help-run "$out" '--memory'
+	out=$("$vpmu" run --memroy 1G -- true 2>&1)
+	rc=$?
+	has unknown-option "$out" 'did you mean --memory'
+	same unknown-option-status $rc 125
+	"$vpmu" run --uarch on -- true 2>/dev/null
+	same not-an-option $? 125
+	out=$("$vpmu" rnu -- true 2>&1)
+	has unknown-verb "$out" 'did you mean run'
+	"$vpmu" run 2>/dev/null
+	same no-command $? 125
+	out=$("$vpmu" run --memory 12X -- true 2>&1)
+	has bad-size "$out" '--memory 12X'
+	out=$("$vpmu" run --pmu pv -- true 2>&1)
+	has pv-is-refused "$out" 'paravirtual'
+	out=$("$vpmu" run --dry-run --smp 3 --memory 512M --append 'a=b c' -- true)
+	has dry-run-smp "$out" '-smp 3'
+	has dry-run-memory "$out" '-m 512M'
+	has dry-run-append "$out" 'a=b c'
+	has dry-run-cpu "$out" 'Icelake-Server-v6'
+	out=$(env -u HOME -u XDG_CACHE_HOME -u VPMU_QEMU "$vpmu" run -- true 2>&1)
+	same no-home-status $? 125
+	has no-home "$out" XDG_CACHE_HOME
+	out=$(VPMU_QEMU=/nonexistent "$vpmu" run -- true 2>&1)
+	same no-qemu $? 77
+}
+
+# ---- streams
+
+all_bytes() { printf '%b' "$(printf '\\x%02x' {0..255})"; }
+
+t_streams() {
+	local all
+	all_bytes >all
+	for _ in {1..40}; do cat all; done >in
+	run -- sh -c 'cat; tac -s "" all >&2' <in >out 2>err
+	same status-0 $? 0
+	same stdin-to-stdout "$(sum <out)" "$(sum <in)"
+	same stderr-apart "$(sum <err)" "$(tac -s '' all | sum)"
+	all=$(run -- wc -c </dev/null)
+	same stdin-null "$all" 0
+	all=$(printf 'no newline' | run -- sh -c 'cat; echo "[$(cat | wc -c)]"')
+	same stdin-end "$all" 'no newline[0]'
+	all=$(run -- sh -c 'wc -c; exec 3>&1; echo closed' <&-)
+	same stdin-closed "$all" $'0\nclosed'
+	run -- sh -c 'echo to-stdout; echo to-stderr >&2' >both 2>&1
+	same merged "$(sort both | tr '\n' ' ')" 'to-stderr to-stdout '
+	all=$(run -- sh -c 'echo again >/dev/stdout; readlink /dev/fd/1')
+	has dev-stdout "$all" again
+}
+
+t_large() {
+	head -c 100000000 /dev/zero | openssl enc -aes-128-ctr -nosalt \
+		-K 00 -iv 00 >large 2>/dev/null
+	same large-stdout "$(run -- cat large | sum)" "$(sum <large)"
+	rm -f copy
+	run -- sh -c 'cp large copy && mkdir d && mv copy d/ && stat -c %a d/copy'
+	same large-file "$(sum <d/copy)" "$(sum <large)"
+	same large-file-owner "$(stat -c %u:%g d/copy)" "$(id -u):$(id -g)"
+	same large-stdin "$(run -- sha256sum <large | cut -c1-64)" "$(sum <large)"
+	rm -rf d large
+}
+
+t_closed_stdout() {
+	local start=$SECONDS
+	run -- sh -c 'yes; echo $? >status' | head -n 2 >two
+	same reader-gone "${PIPESTATUS[0]}" 0
+	same reader-gone-sigpipe "$(cat status)" 141
+	same reader-had "$(cat two)" $'y\ny'
+	[ $((SECONDS - start)) -lt 100 ] && ok reader-gone-ends || not_ok reader-gone-ends late
+}
+
+t_lines() {
+	local n=0 line
+	printf '%s\n' one two >lines
+	while read -r line; do
+		n=$((n + 1))
+		run -- true
+	done <lines
+	same stdin-given-back "$n" 2
+}
+
+# ---- status and signals
+
+t_status() {
+	local out
+	run -- sh -c 'exit 42'
+	same status $? 42
+	(run -- sh -c 'kill -TERM $$') 2>/dev/null
+	same status-signal $? 143
+	out=$(run -- nonexistent-command 2>&1)
+	same status-not-found $? 127
+	has not-found "$out" nonexistent-command
+	out=$(run -- /etc/passwd 2>&1)
+	same status-not-executable $? 126
+	python3 - "$vpmu" <<-'END'
+	import subprocess, sys
+	p = subprocess.run([sys.argv[1], "run", "--", "sh", "-c", "kill -SEGV $$"])
+	print("ok died-by-signal" if p.returncode == -11 else
+	      "not ok died-by-signal: %d" % p.returncode)
+	END
+	out=$(run -- python3 -c 'import ctypes, mmap
+m = mmap.mmap(-1, 4096, prot=7)
+m.write(b"\x0f\x0b")
+ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(m)))()' 2>&1)
+	same status-sigill $? 132
+	has sigill-is-explained "$out" march=native
+}
+
+# signal_when_ready SIGNAL TIMES SCRIPT: sends it once the script said ready
+signal_when_ready() {
+	local sig=$1 times=$2 pid i
+	rm -f ready
+	"$vpmu" run -- sh -c "$3" >out 2>&1 &
+	pid=$!
+	for i in {1..600}; do
+		grep -q ready out && break
+		sleep 0.1
+	done
+	for ((i = 0; i < times; i++)); do
+		kill -"$sig" $pid
+		sleep 0.3
+	done
+	wait $pid
+}
+
+t_signals() {
+	local pid qemu i
+	signal_when_ready TERM 1 'trap "echo got TERM; exit 3" TERM; echo ready; while :; do sleep 0.1; done'
+	same term-status $? 3
+	has term-forwarded "$(cat out)" 'got TERM'
+	signal_when_ready HUP 1 'trap "exit 4" HUP; echo ready; while :; do sleep 0.1; done'
+	same hup-forwarded $? 4
+	signal_when_ready TERM 1 'echo ready; exec sleep 1000' 2>/dev/null
+	same term-kills $? 143
+	signal_when_ready TERM 3 'trap "" TERM; echo ready >&2; while :; do sleep 1; done' 2>/dev/null
+	same insisting-kills $? 137
+
+	"$vpmu" run -- sh -c 'echo ready; sleep 1000' >out 2>&1 &
+	pid=$!
+	for i in {1..600}; do
+		grep -q ready out && break
+		sleep 0.1
+	done
+	qemu=$(pgrep -P $pid)
+	kill -KILL $pid
+	wait $pid 2>/dev/null
+	for i in {1..50}; do
+		kill -0 "$qemu" 2>/dev/null || break
+		sleep 0.1
+	done
+	if kill -0 "$qemu" 2>/dev/null; then
+		not_ok qemu-ends-with-vpmu "QEMU $qemu lives on"
+		kill -KILL "$qemu"
+	else
+		ok qemu-ends-with-vpmu
+	fi
+}
+
+# ---- who, where, with what
+
+t_environment() {
+	local odd long found
+	odd=$'new\nline \377\376 \\ "quoted" \e'
+	long=$(head -c 120000 /dev/zero | tr '\0' a)
+	env -i PATH="$PATH" HOME="$HOME" VPMU_QEMU="${VPMU_QEMU:-}" \
+		XDG_CACHE_HOME="${XDG_CACHE_HOME:-$HOME/.cache}" ODD="$odd" EMPTY= \
+		"$vpmu" run -- env -0 | sort -z >found
+	env -i PATH="$PATH" HOME="$HOME" VPMU_QEMU="${VPMU_QEMU:-}" \
+		XDG_CACHE_HOME="${XDG_CACHE_HOME:-$HOME/.cache}" ODD="$odd" EMPTY= \
+		env -0 | sort -z >wanted
+	same environment "$(sum <found)" "$(sum <wanted)"
+	run -- printf '%s|' "$odd" '' "$long" 'a b' -- -x >found
+	printf '%s|' "$odd" '' "$long" 'a b' -- -x >wanted
+	same arguments "$(sum <found)" "$(sum <wanted)"
+
+	mkdir -p "real dir" $'\377\376,=' && ln -sfn "real dir" link
+	found=$(cd link && umask 027 && ulimit -n 123 &&
+		run -- sh -c 'pwd -P; umask; ulimit -n; hostname; touch made; cat /proc/$$/stat | cut -d" " -f19')
+	same where "$found" "$work/real dir"$'\n0027\n123\n'"$(hostname)"$'\n0'
+	same umask "$(stat -c %a 'real dir/made')" 640
+	(cd $'\377\376,=' && run -- sh -c 'echo x >"$(printf "\376")"')
+	same odd-names "$(cat $'\377\376,=/\376')" x
+
+	found=$(run -- sh -c 'touch /etc/vpmu-was-here && ls /etc/vpmu-was-here; ls /tmp | grep -c "^'"$(basename "$TMPDIR_OF")"'\$"')
+	has overlay-writable "$found" /etc/vpmu-was-here
+	[ ! -e /etc/vpmu-was-here ] && ok host-untouched || not_ok host-untouched "/etc was written"
+
+	found=$(run --smp 2 --root -- sh -c 'id -u; nproc; cat /proc/sys/kernel/perf_event_paranoid /proc/sys/kernel/perf_event_max_sample_rate /proc/sys/kernel/perf_cpu_time_max_percent /proc/sys/kernel/kptr_restrict; cat /sys/class/net/lo/flags; ls -d /sys/kernel/tracing/events/sched; date +%Y; df /dev/shm | tail -n 1 | cut -d" " -f1; ls /dev/ptmx')
+	same guest "$found" $'0\n2\n-1\n100000\n0\n0\n0x9\n/sys/kernel/tracing/events/sched\n'"$(date +%Y)"$'\nshm\n/dev/ptmx'
+}
+
+t_perf() {
+	local out
+	command -v perf >/dev/null || { skip perf "no perf on this machine"; return; }
+	out=$(run -- perf stat -x, -e page-faults,sched:sched_switch true 2>&1)
+	has perf-stat "$out" ,page-faults,
+	has perf-tracepoint "$out" ,sched:sched_switch,
+}
+
+t_directories() {
+	local out
+	out=$(cd / && run -- sh -c 'pwd; touch /vpmu-was-here' 2>&1)
+	has root-is-not-shared "$out" 'not shared'
+	[ ! -e /vpmu-was-here ] && ok root-untouched || not_ok root-untouched "/ was written"
+	out=$(mkdir gone && cd gone && rmdir ../gone && run -- pwd 2>&1)
+	has deleted-directory "$out" '/'
+	out=$(cd /proc && run -- sh -c 'pwd; ls self/comm' 2>&1)
+	has in-proc "$out" self/comm
+	out=$(cd /dev/shm && d=$(mktemp -d) && cd "$d" && run -- sh -c 'echo kept >f; pwd' 2>&1 && cat f && rm -r "$d")
+	has in-dev-shm "$out" kept
+}
+
+t_full() {
+	local out
+	out=$(run --memory 256M -- sh -c 'head -c 400M /dev/zero >/var/tmp/big' 2>&1)
+	has full-overlay "$out" '--memory'
+}
+
+# ---- others at the same time, no network, nothing left behind
+
+t_two() {
+	local a b
+	run -- sh -c 'sleep 1; echo a >a; cat a' >out.a &
+	a=$!
+	run -- sh -c 'sleep 1; echo b >b; cat b' >out.b &
+	b=$!
+	wait $a && wait $b
+	same two-at-once "$(cat out.a out.b a b | tr '\n' ' ')" 'a b a b '
+}
+
+t_no_network() {
+	local out
+	if ! unshare -n true 2>/dev/null; then
+		skip no-network "unshare -n: not permitted here"
+		return
+	fi
+	out=$(unshare -n "$vpmu" run -- echo alone 2>&1)
+	same no-network "$out" alone
+}
+
+t_leftovers() {
+	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/vpmu before
+	mkdir tmpdir
+	before=$(ls -A "$cache" 2>/dev/null)
+	TMPDIR=$work/tmpdir run -- true
+	same no-temporary-files "$(ls -A tmpdir)" ''
+	same cache-unchanged "$(ls -A "$cache" 2>/dev/null)" "$before"
+	run --stats stats.json -o messages -- sh -c 'exit 9'
+	same stats "$(python3 -c 'import json
+j = json.load(open("stats.json"))
+print(j["exit_status"], j["boot_ms"] > 0, j["kernel"] != "")')" '9 True True'
+	same messages "$(cat messages)" ''
+}
+
+# As a user without any rights, who has only the cache.
+t_user() {
+	local id=4321 out
+	if [ "$(id -u)" != 0 ]; then
+		skip user "all cases run as an ordinary user already"
+		return
+	fi
+	if ! setpriv --reuid=$id --regid=$id --clear-groups test -x "$vpmu"; then
+		skip user "an ordinary user cannot reach $vpmu"
+		return
+	fi
+	mkdir -p home/.cache/vpmu home/w
+	cp -a "${XDG_CACHE_HOME:-$HOME/.cache}"/vpmu/kernel-* home/.cache/vpmu/
+	cp -aL "${VPMU_QEMU:-$("$root"/qemu/build --print)}" qemu
+	chown -R $id:$id home
+	chmod -R a+rX qemu
+	out=$(cd home/w && HOME=$work/home XDG_CACHE_HOME='' VPMU_QEMU=$work/qemu \
+		setpriv --reuid=$id --regid=$id --groups 4000,4001 \
+		"$vpmu" run -- sh -c 'id -u; id -g; id -G; echo x >f; mkdir d; : >/tmp/x; cat /root/x 2>/dev/null || echo denied; stat -c %u f; grep Cap[EPB] /proc/self/status | sort -u -k2 | wc -l; ls /sys/kernel/tracing/events/sched/sched_switch/id' 2>&1)
+	same user "$out" $'4321\n4321\n4321 4000 4001\ndenied\n4321\n2\n/sys/kernel/tracing/events/sched/sched_switch/id'
+	same user-file "$(stat -c %u:%g:%s home/w/f)" "$id:$id:2"
+}
+
+t_terminal() {
+	python3 "$root/tests/vm/terminal.py" "$vpmu"
+}
+
+TMPDIR_OF=$work
+for t in usage streams large closed_stdout lines status signals environment \
+		perf directories full two no_network leftovers user terminal; do
+	[[ $t == *$only* ]] && "t_$t"
+done
+exit 0
