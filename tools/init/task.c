@@ -127,6 +127,7 @@ static void lead(const struct job *job, struct ends *ends, int to)
 
 	setsid();
 	signal(SIGTTOU, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
 	if (job->tty && job->tty->flags & CHANNEL_TTY_CONTROLLING)
 		ioctl(ends->slave, TIOCSCTTY, 0);
 	if (pipe2(ends->failed, O_CLOEXEC))
