@@ -20,6 +20,7 @@ static const struct verb {
 	{ "run", verb_run, "run a command in a guest that has a PMU" },
 	{ "qemu", verb_qemu, "the QEMU that has the PMU, with your arguments" },
 	{ "check", verb_check, "can this machine, can a guest count?" },
+	{ "list", verb_list, "what a guest can count, and what each number is worth" },
 };
 
 #define N_VERBS		(sizeof(verbs) / sizeof(verbs[0]))

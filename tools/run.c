@@ -34,26 +34,36 @@ struct options {
 	bool root, dry_run, verbose;
 };
 
-static void parse(struct options *o, struct machine *m, int argc, char **argv,
-		  int *first)
-{
-	const struct option_def defs[] = {
-		{ "cpu", 0, "MODEL", "the guest's CPU (Icelake-Server)", &o->cpu },
-		{ "smp", 0, "N", "number of its CPUs (1)", &o->smp },
-		{ "memory", 'm', "SIZE", "its memory (1G)", &o->memory },
-		{ "pmu", 0, "KIND", "arch or none (arch)", &o->pmu },
-		{ "kernel", 0, "FILE|SUITE", "its kernel (this Debian's own)", &o->kernel },
-		{ "modules", 0, "DIR", "modules for --kernel FILE", &o->modules },
-		{ "append", 0, "ARGS", "more options for its kernel", &o->append },
-		{ "root", 0, NULL, "run COMMAND as root of the guest", &o->root },
-		{ "output", 'o', "FILE", "vpmu's own messages go there", &o->output },
-		{ "stats", 0, "FILE", "write what is known of the run, as JSON", &o->stats },
-		{ "dry-run", 0, NULL, "print QEMU's command line and exit", &o->dry_run },
-		{ "verbose", 'v', NULL, "show the guest kernel's log", &o->verbose },
-		{ NULL, 0, NULL, NULL, NULL },
-	};
+static struct options options;
 
-	*first = options_parse(argc, argv, defs, usage);
+static const struct option_def defs[] = {
+	{ "cpu", 0, "MODEL", "the guest's CPU (Icelake-Server)", &options.cpu },
+	{ "smp", 0, "N", "number of its CPUs (1)", &options.smp },
+	{ "memory", 'm', "SIZE", "its memory (1G)", &options.memory },
+	{ "pmu", 0, "KIND", "arch or none (arch)", &options.pmu },
+	{ "kernel", 0, "FILE|SUITE", "its kernel (this Debian's own)", &options.kernel },
+	{ "modules", 0, "DIR", "modules for --kernel FILE", &options.modules },
+	{ "append", 0, "ARGS", "more options for its kernel", &options.append },
+	{ "root", 0, NULL, "run COMMAND as root of the guest", &options.root },
+	{ "output", 'o', "FILE", "vpmu's own messages go there", &options.output },
+	{ "stats", 0, "FILE", "write what is known of the run, as JSON", &options.stats },
+	{ "dry-run", 0, NULL, "print QEMU's command line and exit", &options.dry_run },
+	{ "verbose", 'v', NULL, "show the guest kernel's log", &options.verbose },
+	{ NULL, 0, NULL, NULL, NULL },
+};
+
+bool run_has_option(const char *text)
+{
+	size_t len = text ? strcspn(text, " =") : 0;
+
+	for (const struct option_def *d = defs; len > 2 && d->name; d++)
+		if (strlen(d->name) == len - 2 && !strncmp(text + 2, d->name, len - 2))
+			return true;
+	return false;
+}
+
+static void set_machine(struct machine *m, const struct options *o)
+{
 	m->cpu = o->cpu ? o->cpu : "Icelake-Server";
 	m->smp = o->smp ? option_number("smp", o->smp, 1, 255) : 1;
 	m->memory_bytes = option_size("memory", o->memory ? o->memory : "1G");
@@ -184,7 +194,7 @@ static void tell_in_vain(struct qmp *qmp)
 			     json_string_value(json_object_get(one, "select")));
 		if (name)
 			buffer_print(&line, " (%s)", name);
-		if (cure && *cure && strcmp(cure, last))
+		if (run_has_option(cure) && strcmp(cure, last))
 			buffer_print(&line, ": %s counts it", cure);
 		last = cure ? cure : "";
 	}
@@ -329,16 +339,17 @@ static int run(const struct options *o, struct machine *m, char **command)
 
 int verb_run(int argc, char **argv)
 {
-	struct options o = { 0 };
+	struct options *o = &options;
 	struct machine m = { 0 };
 	int first;
 
 	open_standard_streams();
-	parse(&o, &m, argc, argv, &first);
-	if (o.output && say_open(o.output))
-		fail(EXIT_VPMU, "-o %s: %s", o.output, strerror(errno));
-	check_options(&o, &m);
-	if (first == argc && !o.dry_run)
+	first = options_parse(argc, argv, defs, usage);
+	set_machine(&m, o);
+	if (o->output && say_open(o->output))
+		fail(EXIT_VPMU, "-o %s: %s", o->output, strerror(errno));
+	check_options(o, &m);
+	if (first == argc && !o->dry_run)
 		fail(EXIT_VPMU, "no command (vpmu run --help)");
-	return run(&o, &m, argv + first);
+	return run(o, &m, argv + first);
 }

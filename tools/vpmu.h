@@ -19,6 +19,8 @@ enum vpmu_exit {
 
 /* ---- verbs; each returns the exit status */
 int verb_run(int argc, char **argv);
+/* Whether vpmu run takes the option that @text ("--uarch on") begins with. */
+bool run_has_option(const char *text);
 int verb_qemu(int argc, char **argv);
 int verb_check(int argc, char **argv);
 int verb_list(int argc, char **argv);

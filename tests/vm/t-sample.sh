@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# Sampling without skid, and perf's other commands as people use them.
+set -uo pipefail
+# shellcheck disable=SC1091 # beside this file
+. "$(dirname "$(readlink -f "$0")")/guest.sh"
+build_programs
+programs=$VPMU_BUILD/guest
+scripts=$VPMU_ROOT/tests/guest
+read -r sample instructions branches < <("$programs/count" -x "$programs/sample")
+
+for model in $(models); do
+	in_guest "$model" --cpu "$model" -- "$scripts/sampling" "$sample" "$model"
+done
+in_guest smp2 --smp 2 -- "$scripts/sampling" "$sample" Icelake
+in_guest call-graph -- "$scripts/sampling" "$sample" Icelake --call-graph fp
+in_guest tools --smp 2 --root -- "$scripts/tools" "$sample" "$instructions" "$branches"
+in_guest watchdog --smp 2 --root -- "$scripts/watchdog"

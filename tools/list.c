@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* vpmu list: what a guest can count, and what each number is worth. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jansson.h>
+#include <vpmu/model.h>
+
+#include "vpmu.h"
+
+static const char usage[] =
+"Usage: vpmu list [options]\n"
+"\n"
+"Lists the events that a guest's CPU model knows, their encodings, and whether\n"
+"their counts are exact, defined (exact by a documented definition), modelled or\n"
+"unavailable. An unavailable event reads 0, and vpmu run says so at its end.\n"
+"rUUEE is an event as perf takes it: perf stat -e r00c0.\n";
+
+/* What QEMU's TCG supplies: everything but a clock of its own. */
+#define SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
+
+/* QEMU's names and ours differ in case and hyphens, and QEMU's in -vN. */
+static bool same_model(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		while (*a == '-' && !(tolower(a[1]) == 'v' && isdigit(a[2])))
+			a++;
+		while (*b == '-')
+			b++;
+		if (*a == '-')
+			return !*b;
+		if (tolower(*a) != tolower(*b))
+			return false;
+		if (!*a)
+			return true;
+	}
+}
+
+static const struct vpmu_model *find_model(const char *name)
+{
+	const struct vpmu_model *model;
+	struct buffer known = { 0 };
+
+	for (size_t i = 0; (model = vpmu_model_at(i)); i++) {
+		if (same_model(name, model->name))
+			return model;
+		buffer_print(&known, "%s%s", i ? ", " : "", model->name);
+	}
+	fail(EXIT_VPMU, "--cpu %s: no table of its events; there are %s", name, known.data);
+}
+
+static const char *quality_of(const struct vpmu_model *model,
+			      const struct vpmu_event_def *def)
+{
+	static const char *const names[] = {
+		[VPMU_QUALITY_NONE] = "unavailable",
+		[VPMU_QUALITY_EXACT] = "exact",
+		[VPMU_QUALITY_DEFINED] = "defined",
+		[VPMU_QUALITY_MODELLED] = "modelled",
+	};
+	uint64_t select = def->select | (uint64_t)def->umask << 8;
+	struct vpmu_recipe recipe;
+
+	vpmu_event_resolve(model, select, def->gp_mask ? -1 : def->fixed,
+			   VPMU_BANKS_USER | VPMU_BANKS_KERNEL, SUPPLIED, &recipe);
+	return recipe.quality < 4 ? names[recipe.quality] : "unavailable";
+}
+
+static bool available(const char *quality)
+{
+	return strcmp(quality, "unavailable");
+}
+
+/* What would count it, if this vpmu has that. */
+static const char *needs_of(const struct vpmu_event_def *def, const char *quality)
+{
+	return !available(quality) && run_has_option(def->needs) ? def->needs : NULL;
+}
+
+/* "0-7", "0,2": the bits of a mask. */
+static char *mask_text(unsigned int mask)
+{
+	struct buffer b = { 0 };
+
+	for (int i = 0, j; i < 16; i = j + 1) {
+		j = i;
+		if (!(mask >> i & 1))
+			continue;
+		while (mask >> (j + 1) & 1)
+			j++;
+		buffer_print(&b, "%s%d", b.len ? "," : "", i);
+		if (j > i)
+			buffer_print(&b, "-%d", j);
+	}
+	return b.data ? b.data : strdup("");
+}
+
+static void print_event(const struct vpmu_model *model,
+			const struct vpmu_event_def *def)
+{
+	const char *quality = quality_of(model, def);
+	const char *needs = needs_of(def, quality);
+	char *gp = mask_text(def->gp_mask), fixed[16] = "-";
+
+	if (def->fixed >= 0)
+		snprintf(fixed, sizeof(fixed), "%d", def->fixed);
+	printf("%-42s r%02x%02x  %-8s %-5s  %-11s  %-4s %s\n", def->name, def->umask,
+	       def->select, *gp ? gp : "-", fixed, quality,
+	       available(quality) ? "0" : "-", needs ? needs : "");
+	free(gp);
+}
+
+static int print_model(const struct vpmu_model *model)
+{
+	printf("%s: %d counters and %d fixed ones of %d bits, perfmon version %d\n\n",
+	       model->title, model->n_gp, model->n_fixed, model->width_bits, model->version);
+	printf("%-42s %-5s  %-8s %-5s  %-11s  %-4s %s\n", "EVENT", "PERF", "COUNTERS",
+	       "FIXED", "COUNT", "SKID", "NEEDS");
+	for (int i = 0; i < model->n_events; i++)
+		print_event(model, &model->events[i]);
+	return fflush(stdout) ? EXIT_VPMU : 0;
+}
+
+static json_t *event_json(const struct vpmu_model *model,
+			  const struct vpmu_event_def *def)
+{
+	const char *quality = quality_of(model, def);
+	const char *needs = needs_of(def, quality);
+	json_t *j = json_pack("{s:s, s:i, s:i, s:i, s:s}", "name", def->name,
+			      "event", def->select, "umask", def->umask,
+			      "counters", def->gp_mask, "count", quality);
+
+	json_object_set_new(j, "fixed", def->fixed < 0 ? json_null()
+							: json_integer(def->fixed));
+	json_object_set_new(j, "skid", available(quality) ? json_integer(0) : json_null());
+	json_object_set_new(j, "needs", needs ? json_string(needs) : json_null());
+	return j;
+}
+
+static int dump_model(const struct vpmu_model *model)
+{
+	json_t *events = json_array(), *j;
+
+	for (int i = 0; i < model->n_events; i++)
+		json_array_append_new(events, event_json(model, &model->events[i]));
+	j = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o}", "model", model->name,
+		      "title", model->title, "version", model->version,
+		      "counters", model->n_gp, "fixed", model->n_fixed,
+		      "width_bits", model->width_bits, "events", events);
+	json_dumpf(j, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(j);
+	return fflush(stdout) ? EXIT_VPMU : 0;
+}
+
+int verb_list(int argc, char **argv)
+{
+	const char *cpu = "Icelake-Server";
+	bool json = false;
+	const struct option_def defs[] = {
+		{ "cpu", 0, "MODEL", "whose events (Icelake-Server)", &cpu },
+		{ "json", 0, NULL, "for programs", &json },
+		{ NULL, 0, NULL, NULL, NULL },
+	};
+	const struct vpmu_model *model;
+
+	if (options_parse(argc, argv, defs, usage) < argc)
+		fail(EXIT_VPMU, "list takes no arguments (vpmu list --help)");
+	model = find_model(cpu);
+	return json ? dump_model(model) : print_model(model);
+}
