@@ -230,9 +230,11 @@ static void write_stats(const char *path, const struct outcome *out,
 			const struct machine *m, const struct qemu *qemu,
 			const struct kernel *kernel, json_t *version)
 {
-	json_t *j = json_pack("{s:b, s:f, s:f, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*}",
+	json_t *j = json_pack("{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*}",
 		"exited", out->exited,
 		"boot_ms", out->boot_ns / 1e6,
+		"start_ms", out->start_ns / 1e6,
+		"end_ms", out->end_ns / 1e6,
 		"guest_ms", out->wall_ns / 1e6,
 		"cpu", qemu_cpu(m->cpu), "pmu", m->pmu,
 		"smp", (int)m->smp, "memory_bytes", (json_int_t)m->memory_bytes,

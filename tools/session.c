@@ -118,6 +118,7 @@ static void guest_ready(struct session *s, const struct channel_ready *ready)
 static void command_started(struct session *s)
 {
 	s->phase = PHASE_RUN;
+	s->outcome->start_ns = now_ns() - s->guest->started_ns;
 	release_signals(s);
 	if (s->tty & CHANNEL_TTY_STDIN)
 		terminal_raw();
@@ -560,6 +561,7 @@ void session_run(struct guest *guest, const struct buffer *job, uint32_t tty,
 	while (s->phase != PHASE_DONE)
 		serve_once(s);
 	give_back_input(s);
+	outcome->end_ns = now_ns() - guest->started_ns;
 	outcome->out_bytes = s->out.total;
 	outcome->err_bytes = s->err.total;
 	terminal_restore();

@@ -168,7 +168,11 @@ struct outcome {
 	uint32_t flags;		/* enum channel_exit_flags */
 	int own_failure;	/* exit status of vpmu's own, or 0 */
 	int killed_by;		/* signal that ended vpmu's patience, or 0 */
-	uint64_t boot_ns, wall_ns, out_bytes, err_bytes;
+	uint64_t boot_ns;	/* from QEMU's start until the guest is ready */
+	uint64_t start_ns;	/* until the command runs */
+	uint64_t end_ns;	/* until its exit and all output are here */
+	uint64_t wall_ns;	/* that the command took, on the guest's clock */
+	uint64_t out_bytes, err_bytes;
 };
 void session_run(struct guest *guest, const struct buffer *job,
 		 uint32_t tty, bool verbose, struct outcome *outcome);
