@@ -6,7 +6,7 @@
  * loop, and branch number 4n is the last JNZ, as is each other one.
  */
 #include "guest.h"
-#define N 300000
+#define N 300007
 
 	EXPECT	insns=(1 + 10 * N + 3), taken=(2 * N - 1), not_taken=(N + 1), jmp=N, far=1
 

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# What an unmodified kernel makes of each model and of each version of perfmon;
+# what is left with pmu=off.
+set -uo pipefail
+# shellcheck disable=SC1091 # beside this file
+. "$(dirname "$(readlink -f "$0")")/guest.sh"
+build_programs
+programs=$VPMU_BUILD/guest
+scripts=$VPMU_ROOT/tests/guest
+some=("$programs"/{loop,calls,rep,repfault,fault,traps,signals})
+
+in_guest Icelake-Server-v6 --cpu Icelake-Server-v6 --root -- "$scripts/boot-log" \
+	'Icelake events' 'full-width counters' 'Intel PMU driver'
+in_guest SapphireRapids --cpu SapphireRapids --root -- "$scripts/boot-log" \
+	'Sapphire Rapids events' 'full-width counters' 'Intel PMU driver'
+in_guest Skylake-Server --cpu Skylake-Server --root -- "$scripts/boot-log" \
+	'Skylake events' 'full-width counters' 'Intel PMU driver'
+
+# Version 1 has neither fixed counters nor global control.
+for version in 1 2 3 4 5; do
+	# shellcheck disable=SC2016 # for the guest's shell
+	in_guest "version $version" --cpu "Icelake-Server-v6,pmu-version=$version" --root -- sh -c '
+		version=$1 log=$2 count=$3
+		shift 3
+		if dmesg | grep -q "\.\.\. version: *$version\$"; then
+			echo "ok told"
+		else
+			echo "not ok told: $(dmesg | grep "\.\.\. version:")"
+		fi
+		"$log" "full-width counters" " PMU driver"
+		"$count" -r 5 "$@"' sh "$version" "$scripts/boot-log" "$programs/count" "${some[@]}"
+done
+
+# shellcheck disable=SC2016 # for the guest's shell
+in_guest off --pmu none --root -- sh -c '
+	if dmesg | grep -q "no PMU driver, software events only"; then
+		echo "ok driver"
+	else
+		echo "not ok driver: $(dmesg | grep "Performance Events")"
+	fi
+	found=$(perf stat -x, -e instructions:u true 2>&1 | cut -d, -f1)
+	if [ "$found" = "<not supported>" ]; then
+		echo "ok not supported"
+	else
+		echo "not ok not supported: perf stat: $found"
+	fi'
