@@ -13,17 +13,37 @@
 
 #include "vpmu.h"
 
-static bool is_elf(const char *path)
+/* The beginning of a file, with a NUL behind it. */
+static size_t peek(const char *path, char *text, size_t size)
 {
-	char magic[4] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = read(fd, magic, sizeof(magic));
+	ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
 
-	close(fd);
-	return n == sizeof(magic) && !memcmp(magic, "\177ELF", 4);
+	if (fd >= 0)
+		close(fd);
+	n = n > 0 ? n : 0;
+	text[n] = 0;
+	return n;
 }
 
-static char *in_path(const char *name)
+static bool is_elf(const char *path)
+{
+	char text[8];
+
+	return peek(path, text, sizeof(text)) >= 4 && !memcmp(text, "\177ELF", 4);
+}
+
+/* A distribution's script asks for the kernel's release; a user's does not. */
+static bool picks_by_kernel(const char *path)
+{
+	char text[8192];
+
+	return peek(path, text, sizeof(text)) > 2 && !memcmp(text, "#!", 2) &&
+		strstr(text, "uname");
+}
+
+/* The first in PATH after the @skip first ones. */
+static char *in_path(const char *name, int skip)
 {
 	const char *path = getenv("PATH"), *end;
 	char *file;
@@ -31,7 +51,7 @@ static char *in_path(const char *name)
 	for (path = path ? path : "/usr/bin:/bin"; *path; path = end + (*end == ':')) {
 		end = strchrnul(path, ':');
 		file = xprintf("%.*s/%s", (int)(end - path), path, name);
-		if (runs(file))
+		if (runs(file) && !skip--)
 			return file;
 		free(file);
 	}
@@ -66,13 +86,19 @@ static char *behind_script(void)
 
 void perf_find(struct perf *perf)
 {
-	char *first = in_path("perf");
+	char *first = in_path("perf", 0), *next;
 
 	memset(perf, 0, sizeof(*perf));
-	if (first && is_elf(first)) {
+	if (first && !picks_by_kernel(first)) {
 		perf->path = first;
 		return;
 	}
-	perf->path = behind_script();
 	perf->over = first;
+	perf->path = behind_script();
+	for (int i = 1; first && !perf->path && (next = in_path("perf", i)); i++) {
+		if (is_elf(next))
+			perf->path = next;
+		else
+			free(next);
+	}
 }

@@ -199,7 +199,7 @@ static void tell_in_vain(struct qmp *qmp)
 		last = cure ? cure : "";
 	}
 	if (line.len)
-		say("not counted, so 0 is no count: %s", line.data);
+		say("these events were not counted, their 0 is no count: %s", line.data);
 	buffer_free(&line);
 	json_decref(reply);
 }

@@ -16,8 +16,7 @@ static void write_line(const char *format, va_list ap)
 
 	/* One write: others may be on the same terminal. */
 	vsnprintf(text, sizeof(text), format, ap);
-	terminal_restore();
-	fprintf(to, "vpmu: %s\n", text);
+	fprintf(to, "vpmu: %s%s\n", text, terminal_is_raw() ? "\r" : "");
 	fflush(to);
 }
 

@@ -316,7 +316,6 @@ static void keep_tail(struct session *s, struct buffer *b, int *fd)
 		return;
 	}
 	if (s->verbose) {
-		terminal_restore();
 		fwrite(text, 1, n, say_to ? say_to : stderr);
 		fflush(say_to ? say_to : stderr);
 	}

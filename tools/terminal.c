@@ -29,6 +29,11 @@ uint32_t terminal_streams(void)
 	return flags;
 }
 
+bool terminal_is_raw(void)
+{
+	return is_raw;
+}
+
 bool terminal_foreground(int fd)
 {
 	return tcgetpgrp(fd) == getpgrp();

@@ -181,6 +181,7 @@ void session_run(struct guest *guest, const struct buffer *job,
 uint32_t terminal_streams(void);	/* which streams are to be a terminal */
 void terminal_raw(void);		/* nothing happens without a terminal */
 void terminal_restore(void);
+bool terminal_is_raw(void);
 bool terminal_foreground(int fd);
 bool terminal_cooked(int fd);
 

@@ -218,8 +218,8 @@ t_environment() {
 		XDG_CACHE_HOME="${XDG_CACHE_HOME:-$HOME/.cache}" ODD="$odd" EMPTY= \
 		env -0 | sort -z >wanted
 	same environment "$(sum <found)" "$(sum <wanted)"
-	run -- printf '%s|' "$odd" '' "$long" 'a b' -- -x >found
-	printf '%s|' "$odd" '' "$long" 'a b' -- -x >wanted
+	run -- printf '%s|' "$odd" '' "$long" "$long" 'a b' "$long" -- -x >found
+	printf '%s|' "$odd" '' "$long" "$long" 'a b' "$long" -- -x >wanted
 	same arguments "$(sum <found)" "$(sum <wanted)"
 
 	mkdir -p "real dir" $'\377\376,=' && ln -sfn "real dir" link
@@ -240,10 +240,40 @@ t_environment() {
 
 t_perf() {
 	local out
+	mkdir -p bin
+	printf '#!/bin/sh\nexec perf_$(uname -r) "$@"\n' >bin/perf
+	chmod 755 bin/perf
 	command -v perf >/dev/null || { skip perf "no perf on this machine"; return; }
 	out=$(run -- perf stat -x, -e page-faults,sched:sched_switch true 2>&1)
 	has perf-stat "$out" ,page-faults,
 	has perf-tracepoint "$out" ,sched:sched_switch,
+	out=$(PATH=$work/bin:$PATH run -- perf --version 2>&1)
+	same perf-behind-script "$out" "$(perf --version)"
+	out=$(PATH=$work/bin "$vpmu" run -- /bin/true 2>&1)
+	if compgen -G '/usr/lib/linux-tools*' >/dev/null; then
+		skip perf-missing "this machine has one behind the script"
+	else
+		has perf-missing "$out" 'apt-get install linux-perf'
+	fi
+}
+
+# The guest's counters, if our QEMU is in use.
+t_counters() {
+	local out
+	if ! "$vpmu" qemu --version | grep -q '(vpmu)'; then
+		skip counters "VPMU_QEMU has no PMU"
+		return
+	fi
+	out=$("$vpmu" check)
+	same check-status $? 0
+	has check-counts "$out" '2000004 instructions was counted'
+	out=$(run -- perf stat -x, -e r412e true 2>&1)
+	has told-in-vain "$out" 'not counted, their 0 is no count: 0x412e'
+	out=$(run -- perf stat -x, -e instructions:u true 2>&1)
+	[[ $out != *'no count'* ]]
+	same nothing-to-tell $? 0
+	out=$(run --pmu none -- perf stat -x, -e instructions true 2>&1)
+	has pmu-none "$out" '<not supported>'
 }
 
 t_directories() {
@@ -301,6 +331,20 @@ print(j["exit_status"], j["boot_ms"] > 0, j["kernel"] != "")')" '9 True True'
 	same messages "$(cat messages)" ''
 }
 
+t_cache() {
+	local out
+	out=$(XDG_CACHE_HOME=/proc/nowhere "$vpmu" run -- true 2>&1)
+	same cache-impossible-status $? 125
+	has cache-impossible "$out" XDG_CACHE_HOME
+	if unshare -n true 2>/dev/null; then
+		out=$(XDG_CACHE_HOME=$work/empty unshare -n "$vpmu" run -- true 2>&1)
+		same fetch-fails-status $? 125
+		has fetch-fails "$out" '--kernel FILE'
+	else
+		skip fetch-fails "unshare -n: not permitted here"
+	fi
+}
+
 # As a user without any rights, who has only the cache.
 t_user() {
 	local id=4321 out
@@ -330,7 +374,7 @@ t_terminal() {
 
 TMPDIR_OF=$work
 for t in usage streams large closed_stdout lines status signals environment \
-		perf directories full two no_network leftovers user terminal; do
+		perf counters directories full two no_network leftovers cache user terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done
 exit 0
