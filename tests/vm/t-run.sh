@@ -155,16 +155,22 @@ ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(m)))()' 2>&1)
 	has sigill-is-explained "$out" march=native
 }
 
+wait_until_ready() {
+	local i
+	for i in {1..600}; do
+		grep -qs ready out && break
+		sleep 0.1
+	done
+}
+
 # signal_when_ready SIGNAL TIMES SCRIPT: sends it once the script said ready
 signal_when_ready() {
 	local sig=$1 times=$2 pid i
-	rm -f ready
-	"$vpmu" run -- sh -c "$3" >out 2>&1 &
+	rm -f out
+	# A shell's background jobs ignore the keyboard's signals.
+	env --default-signal=INT "$vpmu" run -- sh -c "$3" >out 2>&1 &
 	pid=$!
-	for i in {1..600}; do
-		grep -q ready out && break
-		sleep 0.1
-	done
+	wait_until_ready
 	for ((i = 0; i < times; i++)); do
 		kill -"$sig" "$pid"
 		sleep 0.3
@@ -181,15 +187,15 @@ t_signals() {
 	same hup-forwarded $? 4
 	signal_when_ready TERM 1 'echo ready; exec sleep 1000' 2>/dev/null
 	same term-kills $? 143
+	signal_when_ready INT 1 'head -c 10M /dev/zero >kept; echo ready; exec sleep 1000' 2>/dev/null
+	same interrupted-file "$(stat -c %s kept)" 10485760
 	signal_when_ready TERM 3 'trap "" TERM; echo ready >&2; while :; do sleep 1; done' 2>/dev/null
 	same insisting-kills $? 137
 
+	rm -f out
 	"$vpmu" run -- sh -c 'echo ready; sleep 1000' >out 2>&1 &
 	pid=$!
-	for i in {1..600}; do
-		grep -q ready out && break
-		sleep 0.1
-	done
+	wait_until_ready
 	qemu=$(pgrep -P "$pid")
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null
