@@ -34,3 +34,22 @@ in_guest() {
 	sed -E "s,^(ok|not ok|skip) ,\1 $name/," <<<"$out"
 	[ $status = 0 ] || echo "not ok $name: vpmu run ended with status $status"
 }
+
+build_bare() {
+	local log
+	log=$(make -s -C "$VPMU_ROOT/tests/bare" O="$VPMU_BUILD/bare" 2>&1) && return 0
+	echo "$log"
+	echo 'not ok bare: make -C tests/bare failed'
+	exit 1
+}
+
+# bare PROGRAM CPU COMMAND-LINE OPTION...: a program of tests/bare in QEMU; a
+# minute is many times what it takes.
+bare() {
+	local program=$1 cpu=$2 line=$3
+	shift 3
+	timeout -k 5 60 "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" \
+		-nodefaults -no-user-config -display none -serial stdio -machine pc -bios qboot.rom \
+		-m 64 -accel tcg -cpu "$cpu,check=off" -device isa-debug-exit,iobase=0xf4,iosize=4 \
+		-kernel "$VPMU_BUILD/bare/$program" -append "$line" "$@" </dev/null
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#include "bare.h"
+
+#define SERIAL	0x3f8
+#define EXIT	0xf4	/* isa-debug-exit: QEMU's status is 2 * value + 1 */
+
+extern uint8_t idt[256][16];
+
+void leave(int status)
+{
+	for (;;)
+		outb(EXIT, status);
+}
+
+void print(const char *text)
+{
+	while (*text)
+		outb(SERIAL, *text++);
+}
+
+void print_number(uint64_t n, unsigned int base)
+{
+	char digits[24], *d = digits + sizeof(digits) - 1;
+
+	*d = 0;
+	do {
+		*--d = "0123456789abcdef"[n % base];
+		n /= base;
+	} while (n);
+	print(d);
+}
+
+/* NAME=NUMBER on the command line. */
+uint64_t option(const char *line, const char *name, uint64_t otherwise)
+{
+	uint64_t n = 0;
+	size_t i;
+
+	for (; *line; line++) {
+		for (i = 0; name[i] && line[i] == name[i]; i++)
+			;
+		if (name[i] || line[i] != '=')
+			continue;
+		for (line += i + 1; *line >= '0' && *line <= '9'; line++)
+			n = 10 * n + (*line - '0');
+		return n;
+	}
+	return otherwise;
+}
+
+void gate(unsigned int vector, const void *handler)
+{
+	uint64_t at = (uintptr_t)handler;
+
+	idt[vector][0] = at;
+	idt[vector][1] = at >> 8;
+	idt[vector][6] = at >> 16;
+	idt[vector][7] = at >> 24;
+}
+
+static void die(const struct frame *f)
+{
+	print("not ok guest: vector ");
+	print_number(f->vector, 10);
+	print(", error ");
+	print_number(f->error, 16);
+	print(" at ");
+	print_number(f->cs, 16);
+	print(":");
+	print_number(f->rip, 16);
+	print("\n");
+	leave(0x7f);
+}
+
+void trap(struct frame *f);
+void trap(struct frame *f)
+{
+	if (f->vector == VECTOR_LEAVE) {
+		f->rip = (uintptr_t)user_left;
+		f->cs = KERNEL_CS;
+		f->ss = KERNEL_SS;
+		f->rflags = 2;
+		f->rsp = user_resume;
+		return;
+	}
+	if (f->vector == 13 && recover) {
+		f->rip = recover;
+		recover = 0;
+		return;
+	}
+	if (!on_trap(f))
+		die(f);
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Counts and overflows to the very instruction, without an operating system:
+ * block.S with an overflow at each of its instructions and branches in turn; the
+ * LVTPC's modes and mask; HLT; what RESET and INIT do. Prints a line per case.
+ */
+#include "bare.h"
+
+struct step {
+	uint64_t next, branch;
+};
+extern const struct step path[], path_end[];
+extern uint64_t block_msr, block_on;
+extern char pf_stub[], gp_stub[], ud_stub[], int_stub[], leave_stub[], syscall_stub[];
+extern char far_code[], far_code_end[];
+void block(void);
+
+static unsigned int version;
+static volatile struct {
+	unsigned int n;
+	uint64_t rip, status, lvtpc, vector;
+} pmi;
+
+static void verdict(bool good, const char *name)
+{
+	print(good ? "ok " : "not ok ");
+	print(name);
+	if (good)
+		print("\n");
+	else
+		print(": ");
+}
+
+static void found(const char *what, uint64_t value, uint64_t want)
+{
+	print(what);
+	print(" is 0x");
+	print_number(value, 16);
+	print(", not 0x");
+	print_number(want, 16);
+	print("\n");
+}
+
+static void expect(const char *name, const char *what, uint64_t value, uint64_t want)
+{
+	verdict(value == want, name);
+	if (value != want)
+		found(what, value, want);
+}
+
+bool on_trap(struct frame *f)
+{
+	if (f->vector != 2 && f->vector != VECTOR_PMI)
+		return false;
+	pmi.n++;
+	pmi.rip = f->rip;
+	pmi.vector = f->vector;
+	pmi.lvtpc = apic_read(APIC_LVTPC);
+	if (version > 1)
+		pmi.status = rdmsr(MSR_STATUS);
+	if (f->vector == VECTOR_PMI)
+		apic_write(APIC_EOI, 0);
+	return true;
+}
+
+/* ---- block.S */
+
+struct mode {
+	const char *name;
+	uint32_t counter, msr;	/* what counts; what switches it on */
+	uint64_t on, event, fixed;
+	uint64_t status;	/* its bit of GLOBAL_STATUS */
+	bool branches;
+	unsigned int version;	/* that it needs */
+};
+
+static const struct mode modes[] = {
+	{ "instructions, fixed counter", MSR_FIXED0, MSR_GLOBAL, 1ull << 32, 0, 0xb,
+	  1ull << 32, false, 2 },
+	{ "instructions, GLOBAL_CTRL", MSR_PMC0, MSR_GLOBAL, 1, EVTSEL_ON | 0xc0, 0,
+	  1, false, 2 },
+	{ "instructions, PERFEVTSEL", MSR_PMC0, MSR_EVTSEL0, EVTSEL_ON | 0xc0, 0, 0,
+	  1, false, 1 },
+	{ "branches, GLOBAL_CTRL", MSR_PMC0, MSR_GLOBAL, 1, EVTSEL_ON | 0xc4, 0,
+	  1, true, 2 },
+	{ "branches, PERFEVTSEL", MSR_PMC0, MSR_EVTSEL0, EVTSEL_ON | 0xc4, 0, 0,
+	  1, true, 1 },
+};
+
+static void off(void)
+{
+	wrmsr(MSR_EVTSEL0, 0);
+	if (version < 2)
+		return;
+	wrmsr(MSR_GLOBAL, 0);
+	wrmsr(MSR_FIXED_CTRL, 0);
+	wrmsr(MSR_RESET, rdmsr(MSR_STATUS));
+}
+
+/* The block, with the counter at @start; returns what it is afterwards. */
+static uint64_t run(const struct mode *m, uint64_t start)
+{
+	off();
+	for (int i = 8; i <= 10; i++) {
+		low[i] &= ~1ull;
+		asm volatile("invlpg (%0)" : : "r" ((uint64_t)i << 21) : "memory");
+	}
+	pmi.n = 0;
+	apic_write(APIC_LVTPC, LVT_NMI);
+	wrmsr(m->counter, start);
+	if (m->event)
+		wrmsr(MSR_EVTSEL0, m->event);
+	if (m->fixed)
+		wrmsr(MSR_FIXED_CTRL, m->fixed);
+	if (version > 1 && m->msr != MSR_GLOBAL)
+		wrmsr(MSR_GLOBAL, 1);
+	block_msr = m->msr;
+	block_on = m->on;
+	block();
+	return rdmsr(m->counter);
+}
+
+/* What is wrong with the overflow at number @k, which leads to @next. */
+static const char *overflow(const struct mode *m, uint64_t k, uint64_t next,
+			    uint64_t *value, uint64_t *want)
+{
+	run(m, (uint32_t)-k | (m->counter == MSR_PMC0 ? 0 : 0xffff00000000));
+	*value = pmi.n;
+	*want = 1;
+	if (pmi.n != 1)
+		return "the number of PMIs";
+	*value = pmi.rip;
+	*want = next;
+	if (pmi.rip != next)
+		return "the address it found";
+	*value = pmi.lvtpc;
+	*want = LVT_NMI | LVT_MASKED;
+	if (pmi.lvtpc != (LVT_NMI | LVT_MASKED))
+		return "LVTPC in the handler";
+	*value = pmi.status & m->status;
+	*want = m->status;
+	if (version > 1 && !(pmi.status & m->status))
+		return "the counter's status bit";
+	return NULL;
+}
+
+static void check_mode(const struct mode *m)
+{
+	const char *what = NULL;
+	uint64_t n = 0, k = 0, value, want, next = 0;
+
+	for (const struct step *s = path; s < path_end; s++)
+		n += m->branches ? s->branch : 1;
+	print("# ");
+	print_number(n, 10);
+	print(" events\n");
+	expect(m->name, "the count", run(m, 0), n);
+
+	for (const struct step *s = path; s < path_end && !what; s++) {
+		if (m->branches && !s->branch)
+			continue;
+		next = s->next;
+		what = overflow(m, ++k, next, &value, &want);
+	}
+	print(what ? "not ok " : "ok ");
+	print(m->name);
+	print(", overflows");
+	if (!what) {
+		print("\n");
+		return;
+	}
+	print(": at event ");
+	print_number(k, 10);
+	print(", ");
+	found(what, value, want);
+}
+
+/* ---- LVTPC, HLT */
+
+/* Ten NOPs of which the last @n - 1 are counted, after WRMSR; their address. */
+static uint64_t nops(uint32_t lvtpc, uint32_t k)
+{
+	uint64_t at;
+
+	off();
+	pmi.n = 0;
+	apic_write(APIC_LVTPC, lvtpc);
+	wrmsr(MSR_PMC0, (uint32_t)-k);
+	if (version > 1)
+		wrmsr(MSR_GLOBAL, 1);
+	asm volatile("lea 1f(%%rip), %0\n\t"
+		     "sti\n\t"
+		     "nop\n\t"
+		     "wrmsr\n"
+		     "1: nop; nop; nop; nop; nop; nop; nop; nop; nop; nop\n\t"
+		     "cli"
+		     : "=&r" (at)
+		     : "c" (MSR_EVTSEL0), "a" (EVTSEL_ON | 0xc0), "d" (0) : "memory");
+	return at;
+}
+
+static void check_lvtpc(void)
+{
+	uint64_t at = nops(VECTOR_PMI, 5);
+
+	expect("fixed vector, number", "PMIs", pmi.n, 1);
+	expect("fixed vector, address", "RIP", pmi.rip, at + 4);
+	expect("fixed vector, mask", "LVTPC", pmi.lvtpc, VECTOR_PMI | LVT_MASKED);
+	nops(LVT_NMI | LVT_MASKED, 5);
+	expect("masked", "PMIs", pmi.n, 0);
+	if (version > 1)
+		expect("masked, status", "GLOBAL_STATUS", rdmsr(MSR_STATUS) & 1, 1);
+	apic_write(APIC_LVTPC, LVT_NMI);
+	asm volatile("nop; nop; nop");
+	expect("masked, not kept", "PMIs", pmi.n, 0);
+	nops(VECTOR_PMI, 5000);
+	expect("no overflow", "PMIs", pmi.n, 0);
+	off();
+}
+
+static void check_hlt(void)
+{
+	uint64_t at;
+
+	off();
+	pmi.n = 0;
+	apic_write(APIC_LVTPC, LVT_NMI);
+	wrmsr(MSR_PMC0, (uint32_t)-3);
+	if (version > 1)
+		wrmsr(MSR_GLOBAL, 1);
+	asm volatile("lea 1f(%%rip), %0\n\t"
+		     "wrmsr\n\t"
+		     "nop\n\t"
+		     "hlt\n"
+		     "1:"
+		     : "=&r" (at)
+		     : "c" (MSR_EVTSEL0), "a" (EVTSEL_ON | 0xc0), "d" (0) : "memory");
+	expect("HLT, number", "PMIs", pmi.n, 1);
+	expect("HLT, address", "RIP", pmi.rip, at);
+	off();
+}
+
+/* ---- RESET, INIT */
+
+#define CMOS_OURS	0x50	/* a byte of the clock's memory, which RESET keeps */
+
+static uint8_t cmos(bool write, uint8_t value)
+{
+	outb(0x70, CMOS_OURS);
+	if (write)
+		outb(0x71, value);
+	return inb(0x71);
+}
+
+static void check_after_reset(void)
+{
+	expect("RESET, PERFEVTSEL0", "it", rdmsr(MSR_EVTSEL0), 0);
+	expect("RESET, PMC0", "it", rdmsr(MSR_PMC0), 0);
+	if (version > 1) {
+		expect("RESET, FIXED_CTR_CTRL", "it", rdmsr(MSR_FIXED_CTRL), 0);
+		expect("RESET, FIXED_CTR0", "it", rdmsr(MSR_FIXED0), 0);
+		expect("RESET, GLOBAL_STATUS", "it", rdmsr(MSR_STATUS), 0);
+	}
+}
+
+static void reset(void)
+{
+	if (version > 1)
+		wrmsr(MSR_FIXED_CTRL, 0xb);
+	wrmsr(MSR_EVTSEL0, EVTSEL_ON | 0xc0);
+	wrmsr(MSR_PMC0, 0x1234);
+	if (version > 1) {
+		wrmsr(MSR_FIXED0, 0x5678);
+		wrmsr(MSR_GLOBAL, 0x100000001);
+	}
+	cmos(true, 0xa5);
+	outb(0xcf9, 2);
+	outb(0xcf9, 6);
+	for (;;)
+		;
+}
+
+/* The second CPU, in real mode: {request, msr, eax, edx} at 0x9000. */
+extern char ap_code[], ap_code_end[];
+asm(".pushsection .data\n"
+    ".code16\n"
+    "ap_code: xor %ax, %ax\n"
+    "mov %ax, %ds\n"
+    "1: pause\n"
+    "mov 0x9000, %bl\n"
+    "cmp $0, %bl\n"
+    "je 1b\n"
+    "mov 0x9004, %ecx\n"
+    "mov 0x9008, %eax\n"
+    "mov 0x900c, %edx\n"
+    "cmp $1, %bl\n"
+    "je 2f\n"
+    "wrmsr\n"
+    "jmp 3f\n"
+    "2: rdmsr\n"
+    "mov %eax, 0x9008\n"
+    "mov %edx, 0x900c\n"
+    "3: movb $0, 0x9000\n"
+    "jmp 1b\n"
+    ".code64\n"
+    "ap_code_end: .popsection");
+
+static volatile uint32_t *const mailbox = (volatile uint32_t *)0x9000;
+
+static void icr(uint32_t value)
+{
+	apic_write(APIC_ICR_HIGH, 1u << 24);
+	apic_write(APIC_ICR, value);
+	for (volatile int i = 0; i < 100000; i++)
+		;
+}
+
+static void start_ap(void)
+{
+	mailbox[0] = 0;
+	for (size_t i = 0; i < (size_t)(ap_code_end - ap_code); i++)
+		((volatile char *)0x8000)[i] = ap_code[i];
+	icr(0x4500); /* INIT */
+	icr(0x4608); /* start at 0x8000 */
+}
+
+static uint64_t ap(uint8_t request, uint32_t msr, uint64_t value)
+{
+	mailbox[1] = msr;
+	mailbox[2] = value;
+	mailbox[3] = value >> 32;
+	mailbox[0] = request;
+	for (uint64_t i = 0; mailbox[0]; i++) {
+		asm volatile("pause" : : : "memory");
+		if (i > 100000000)
+			return ~0ull;
+	}
+	return mailbox[2] | (uint64_t)mailbox[3] << 32;
+}
+
+static void check_init(void)
+{
+	start_ap();
+	ap(2, MSR_PMC0 + 1, 0x1234567);
+	ap(2, MSR_EVTSEL0 + 1, 0x130000 | 0xc0);
+	if (version > 1)
+		ap(2, MSR_FIXED0 + 1, 0x7654321);
+	start_ap();
+	expect("INIT keeps PMC1", "it", ap(1, MSR_PMC0 + 1, 0), 0x1234567);
+	expect("INIT keeps PERFEVTSEL1", "it", ap(1, MSR_EVTSEL0 + 1, 0), 0x130000 | 0xc0);
+	if (version > 1)
+		expect("INIT keeps FIXED_CTR1", "it", ap(1, MSR_FIXED0 + 1, 0), 0x7654321);
+}
+
+static void set_up(void)
+{
+	gate(13, gp_stub);
+	gate(6, ud_stub);
+	gate(14, pf_stub);
+	gate(0x90, int_stub);
+	gate(0x91, leave_stub);
+	wrmsr(0xc0000081, (uint64_t)0x1b << 48 | (uint64_t)KERNEL_CS << 32);
+	wrmsr(0xc0000082, (uintptr_t)syscall_stub);
+	wrmsr(0xc0000084, 0x700);
+	apic_write(APIC_SVR, 0x1ff);
+	for (char *c = far_code, *to = (char *)0x11ffffe; c < far_code_end; c++)
+		*to++ = *c;
+}
+
+int main(const char *line)
+{
+	uint32_t a, b, c, d;
+
+	cpuid(10, &a, &b, &c, &d);
+	version = a & 0xff;
+	if (cmos(false, 0) != 0xa5)
+		reset();
+	cmos(true, 0);
+	check_after_reset();
+	set_up();
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (modes[i].version <= version)
+			check_mode(&modes[i]);
+	check_lvtpc();
+	check_hlt();
+	if (option(line, "cpus", 1) > 1)
+		check_init();
+	return 0x21;
+}

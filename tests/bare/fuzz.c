@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Does to the PMU whatever a guest can: any register with any value, any RDPMC
+ * index, in both rings, with instructions of all sorts counted in between and
+ * PMIs of all delivery modes. Nothing is expected but to live.
+ *
+ * Command line: seed=N turns=N.
+ */
+#include "bare.h"
+
+static uint64_t state;
+
+static uint64_t any(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state * 0x2545f4914f6cdd1dull;
+}
+
+static uint32_t below(uint32_t n)
+{
+	return (any() >> 32) % n;
+}
+
+static uint64_t n_pmis, n_faults, n_done;
+
+static uint32_t pmu_msr(void)
+{
+	static const struct { uint32_t first, n; } ranges[] = {
+		{ 0x0c1, 10 }, { 0x186, 10 }, { 0x309, 6 }, { 0x38d, 6 }, { 0x345, 1 },
+		{ 0x4c1, 10 }, { 0x1d9, 1 }, { 0x1a0, 1 }, { 0x1a6, 2 }, { 0x329, 1 },
+		{ 0x3f1, 8 }, { 0x600, 1 }, { 0x1c8, 2 }, { 0x680, 64 }, { 0x14ce, 2 },
+		{ 0x1200, 800 }, { 0xdc0, 32 }, { 0x1900, 160 }, { 0x38e, 3 }, { 0x38f, 1 },
+		{ 0xc0010000, 8 }, { 0xc0010200, 12 }, { 0xc0000300, 4 }, { 0x40, 64 },
+	};
+	uint32_t i = below(sizeof(ranges) / sizeof(ranges[0]));
+
+	return ranges[i].first + below(ranges[i].n);
+}
+
+/* Those that this guest itself stands on. */
+static bool own(uint32_t msr)
+{
+	return msr == 0x1b || msr == 0xc0000080 || (msr >= 0xc0000081 && msr <= 0xc0000084) ||
+	       (msr >= 0x800 && msr < 0x900);
+}
+
+static uint32_t any_msr(void)
+{
+	uint32_t msr;
+
+	switch (below(8)) {
+	case 0: msr = any(); break;
+	case 1: msr = below(0x2000); break;
+	case 2: msr = 0xc0000000 + below(0x400); break;
+	default: msr = pmu_msr(); break;
+	}
+	return msr;
+}
+
+static uint64_t any_value(uint32_t msr)
+{
+	static const uint16_t events[] = {
+		0x003c, 0x00c0, 0x013c, 0x4f2e, 0x412e, 0x00c4, 0x00c5, 0x01a4, 0x01c4, 0x02c4,
+		0x08c4, 0x10c4, 0x11c4, 0x20c4, 0x40c4, 0x80c4, 0x01c0, 0x81d0,
+	};
+	uint64_t v = 0;
+
+	switch (below(9)) {
+	case 0: return any();
+	case 1: return 1ull << below(64);
+	case 2: return -1ull << below(64);
+	case 3: return -(uint64_t)below(300);
+	case 4: return (-(uint64_t)below(300)) & 0xffffffffffff;
+	case 5: return 0x7000000ff;
+	case 6: try_rdmsr(msr, &v); return v ^ 1ull << below(64);
+	case 7: return any() & any() & any();
+	default:
+		v = events[below(sizeof(events) / sizeof(events[0]))];
+		return v | 0x400000 | (any() & 0x130000) | (below(8) ? 0 : any() & 0xff840000);
+	}
+}
+
+/* ---- work */
+
+static volatile uint64_t memory[8200];	/* 64 KiB and a bit */
+
+extern char syscall_entry[];
+asm("syscall_entry: push %rcx; push %r11; pop %r11; pop %rcx; sysretq");
+
+static void compute(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		memory[i & 1023] += i;
+}
+
+static void instructions(bool user)
+{
+	uint64_t n = 1 + below(200);
+	uint64_t count = below(4) ? below(100) : 65536 + below(3);
+
+	switch (below(8)) {
+	case 0: compute(n); break;
+	case 1: {
+		volatile void *d = memory;
+
+		asm volatile("rep stosb" : "+c" (count), "+D" (d) : "a" (0) : "memory");
+		break;
+	}
+	case 2: {
+		const volatile void *s = memory;
+
+		asm volatile("1: lodsb; sub $7, %%rsi; loop 1b; repe scasb"
+			     : "+S" (s), "+c" (n) : "D" (memory) : "rax", "memory");
+		break;
+	}
+	case 3: asm volatile("int3"); break;
+	case 4: asm volatile("int $0x90"); break;
+	case 5: asm volatile("ud2"); break;
+	case 6: asm volatile("lock incl %0" : "+m" (*((volatile char *)memory + 4094)) : : "memory");
+		break;
+	case 7:
+		if (user)
+			asm volatile("syscall" : : : "rcx", "r11", "memory");
+		else
+			asm volatile("pushf; andl $~0x100, (%%rsp); popf" : : : "cc");
+		break;
+	}
+}
+
+static void in_user(uint64_t what)
+{
+	switch (what & 3) {
+	case 0:
+		asm volatile("rdpmc" : : "c" ((uint32_t)(what >> 8)) : "rax", "rdx");
+		break;
+	case 1:
+		asm volatile("wrmsr" : : "c" ((uint32_t)(what >> 8)), "a" (0), "d" (0));
+		break;
+	case 2:
+		asm volatile("rdmsr" : : "c" ((uint32_t)(what >> 8)) : "rax", "rdx");
+		break;
+	}
+	for (int i = 0; i < 3; i++)
+		instructions(true);
+}
+
+/* ---- traps */
+
+static uint32_t any_lvtpc(void)
+{
+	static const uint32_t modes[] = { VECTOR_PMI, LVT_NMI, LVT_NMI | VECTOR_PMI, LVT_SMI, 0x10 };
+
+	return modes[below(5)] | (below(4) ? 0 : LVT_MASKED);
+}
+
+static void on_pmi(void)
+{
+	n_pmis++;
+	if (below(2))
+		try_wrmsr(MSR_RESET, any_value(MSR_RESET));
+	if (below(2))
+		try_wrmsr(MSR_RESET, rdmsr(MSR_STATUS));
+	if (below(3))
+		apic_write(APIC_LVTPC, any_lvtpc());
+	if (!below(4))
+		try_wrmsr(pmu_msr(), any_value(MSR_PMC0));
+}
+
+static uint32_t skipped(uint64_t vector)
+{
+	n_faults++;
+	return vector == 6 || vector == 13 ? 2 : 0; /* UD2; RDPMC, RDMSR, WRMSR */
+}
+
+bool on_trap(struct frame *f)
+{
+	uint64_t saved = recover;
+
+	recover = 0;
+	switch (f->vector) {
+	case 2:
+		on_pmi();
+		break;
+	case VECTOR_PMI:
+		on_pmi();
+		apic_write(APIC_EOI, 0);
+		break;
+	case 1: case 3: case 6: case 13: case 0x90:
+		f->rip += skipped(f->vector);
+		break;
+	case 0x10: case VECTOR_TIMER:
+		apic_write(APIC_EOI, 0);
+		break;
+	default:
+		if (f->vector < 0x20)
+			return false;
+		apic_write(APIC_EOI, 0);
+	}
+	recover = saved;
+	return true;
+}
+
+/* ---- turns */
+
+static void turn(void)
+{
+	uint32_t msr;
+	uint64_t v;
+
+	switch (below(8)) {
+	case 0: case 1: case 2:
+		msr = any_msr();
+		if (!own(msr))
+			try_wrmsr(msr, any_value(msr));
+		break;
+	case 3:
+		try_rdmsr(any_msr(), &v);
+		break;
+	case 4:
+		try_rdpmc(below(2) ? any() : (any() & 0xe0000007), &v);
+		break;
+	case 5:
+		if (below(4)) {
+			instructions(false);
+		} else {
+			asm volatile("mov %%cr4, %0; xor $0x100, %0; mov %0, %%cr4" : "=&r" (v));
+			user_call(in_user, any());
+		}
+		break;
+	case 6:
+		apic_write(APIC_LVTPC, any_lvtpc());
+		break;
+	case 7: /* something likely to overflow soon */
+		msr = below(4);
+		try_wrmsr(MSR_PMC0 + msr, -(uint64_t)below(100));
+		try_wrmsr(MSR_EVTSEL0 + msr, EVTSEL_ON | (below(2) ? 0xc0 : any_value(0) & 0xffff));
+		try_wrmsr(MSR_FIXED_CTRL, any() & 0xbbb);
+		try_wrmsr(MSR_GLOBAL, 0x7000000ffull & any());
+		try_wrmsr(MSR_GLOBAL, 0x70000000full);
+		try_wrmsr(MSR_RESET, 0x7000000ffull | (below(2) ? 1ull << 59 : 0));
+		apic_write(APIC_LVTPC, any_lvtpc());
+		instructions(false);
+		break;
+	}
+	if (below(2))
+		asm volatile("sti; nop; cli");
+	n_done++;
+}
+
+int main(const char *line)
+{
+	uint64_t turns = option(line, "turns", 10000);
+
+	state = option(line, "seed", 1) * 0x9e3779b97f4a7c15ull + 1;
+	*(volatile uint16_t *)0x38000 = 0xaa0f; /* an SMI finds RSM */
+	wrmsr(0xc0000081, (uint64_t)0x1b << 48 | (uint64_t)KERNEL_CS << 32);
+	wrmsr(0xc0000082, (uintptr_t)syscall_entry);
+	wrmsr(0xc0000084, 0x700);
+	apic_write(APIC_SVR, 0x1ff);
+	while (n_done < turns)
+		turn();
+	print("ok fuzz: ");
+	print_number(n_done, 10);
+	print(" turns, ");
+	print_number(n_pmis, 10);
+	print(" PMIs, ");
+	print_number(n_faults, 10);
+	print(" faults\n");
+	return 0x21;
+}
