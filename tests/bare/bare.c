@@ -58,6 +58,11 @@ void gate(unsigned int vector, const void *handler)
 	idt[vector][7] = at >> 24;
 }
 
+void own_stack(unsigned int vector, bool own)
+{
+	idt[vector][4] = own;
+}
+
 static void die(const struct frame *f)
 {
 	print("not ok guest: vector ");

@@ -57,6 +57,7 @@ void print(const char *text);
 void print_number(uint64_t n, unsigned int base);
 uint64_t option(const char *line, const char *name, uint64_t otherwise);
 void gate(unsigned int vector, const void *handler);
+void own_stack(unsigned int vector, bool own);
 
 /* The program's own: a trap that bare.c does not know. False: it is fatal. */
 bool on_trap(struct frame *f);

@@ -212,11 +212,11 @@ start_info: .skip 8
 recover: .skip	8
 user_resume: .skip 8
 	.balign	PAGE
-	.skip	4 * PAGE
+	.skip	16 * PAGE
 stack_top:
-	.skip	4 * PAGE
+	.skip	16 * PAGE
 trap_stack_top:
-	.skip	4 * PAGE
+	.skip	16 * PAGE
 nmi_stack_top:
-	.skip	4 * PAGE
+	.skip	16 * PAGE
 user_stack_top:
