@@ -230,7 +230,8 @@ static void write_stats(const char *path, const struct outcome *out,
 			const struct machine *m, const struct qemu *qemu,
 			const struct kernel *kernel, json_t *version)
 {
-	json_t *j = json_pack("{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*}",
+	json_t *j = json_pack(
+		"{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*}",
 		"exited", out->exited,
 		"boot_ms", out->boot_ns / 1e6,
 		"start_ms", out->start_ns / 1e6,
