@@ -20,20 +20,80 @@ typedef enum X86VPMUKind {
     X86_VPMU_KINDS
 } X86VPMUKind;
 
-/*
- * The words that generated code updates.  At the start of a translation block
- * left[bank] goes down by its instructions in the high bits and up by its
- * branches in the low ones, in one addition; a negative result leaves the block
- * before anything of it has run.
- */
-#define X86_VPMU_INSN_SHIFT 20
-#define X86_VPMU_INSN       (1ll << X86_VPMU_INSN_SHIFT)
-#define X86_VPMU_SLICE      (X86_VPMU_INSN - 1)
+/* What translated code does for the PMU: part of the key of a block */
+typedef enum X86VPMUMode {
+    X86_VPMU_OFF,
+    X86_VPMU_COUNT,            /* instructions and branches */
+    X86_VPMU_COUNT_KINDS,      /* and kinds of branches, no deadline is near */
+    X86_VPMU_WATCH_KINDS,      /* and looks for a deadline at each of them */
+} X86VPMUMode;
 
+/*
+ * The words that translated code updates.  At the start of a block left[bank]
+ * goes down by its instructions in the high bits and up by its branch in the
+ * low ones, in one addition; a negative result leaves the block before anything
+ * of it has run.  A field cannot overflow in a slice of instructions.
+ *
+ * Without kinds the low bits are one field for branches of any kind.  With
+ * kinds they are three for the frequent ones that are known when a block is
+ * translated: conditional, direct call, return; the others, and which
+ * conditional ones are taken, have words of their own.  Where kinds are watched
+ * each has.
+ */
 typedef struct X86VPMUHot {
     int64_t left[X86_VPMU_BANKS];
     int64_t kind[X86_VPMU_BANKS][X86_VPMU_KINDS]; /* counting down */
 } X86VPMUHot;
+
+#define X86_VPMU_FIELD_BITS 16 /* with kinds */
+#define X86_VPMU_FIELD(word, i) \
+    (((word) >> ((i) * X86_VPMU_FIELD_BITS)) & 0xffff)
+
+/* Of a block or of a CPU, from its hflags */
+#define X86_VPMU_MODE(hflags) (((hflags) & HF_VPMU_MASK) >> HF_VPMU_SHIFT)
+#define X86_VPMU_BANK(hflags)                             \
+    ((((hflags) & HF_CPL_MASK) ? 1 : 0) |                 \
+     (((hflags) & HF_GUEST_MASK) ? 2 : 0))
+
+static inline int x86_vpmu_insn_shift(X86VPMUMode mode)
+{
+    return mode == X86_VPMU_COUNT_KINDS ? 3 * X86_VPMU_FIELD_BITS : 20;
+}
+
+/* Most instructions that a word can hold; no field overflows by them */
+static inline int64_t x86_vpmu_slice(X86VPMUMode mode)
+{
+    return mode == X86_VPMU_COUNT_KINDS ? 0x7fff : 0xfffff;
+}
+
+/* Counted in left[] alone, with kinds */
+static inline bool x86_vpmu_packed(X86VPMUKind kind)
+{
+    return kind == X86_VPMU_JCC_NOT_TAKEN || kind == X86_VPMU_CALL ||
+           kind == X86_VPMU_RET;
+}
+
+/* What @insns instructions and @branch (kind + 1, or 0) add to left[] */
+static inline int64_t x86_vpmu_words(uint32_t hflags, int insns, int branch)
+{
+    X86VPMUMode mode = X86_VPMU_MODE(hflags);
+    int64_t n = -((int64_t)insns << x86_vpmu_insn_shift(mode));
+
+    if (mode != X86_VPMU_COUNT_KINDS) {
+        return n + !!branch;
+    }
+    switch (branch - 1) {
+    case X86_VPMU_JCC_TAKEN:
+    case X86_VPMU_JCC_NOT_TAKEN:
+        return n + 1;
+    case X86_VPMU_CALL:
+        return n + (1ll << X86_VPMU_FIELD_BITS);
+    case X86_VPMU_RET:
+        return n + (1ll << 2 * X86_VPMU_FIELD_BITS);
+    default:
+        return n;
+    }
+}
 
 typedef struct X86VPMU X86VPMU;
 
@@ -43,11 +103,6 @@ typedef struct X86VPMUProps {
     uint8_t n_gp;              /* pmu-gp, 0: the model's */
     uint8_t n_fixed;           /* pmu-fixed, 255: the model's */
 } X86VPMUProps;
-
-/* Bank of a block or of a CPU, from its hflags */
-#define X86_VPMU_BANK(hflags)                             \
-    ((((hflags) & HF_CPL_MASK) ? 1 : 0) |                 \
-     (((hflags) & HF_GUEST_MASK) ? 2 : 0))
 
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
 /* What pmu=on adds to the features of a model, where the user did not choose */
@@ -75,12 +130,15 @@ void x86_vpmu_retire_int(CPUArchState *env, int bank);
 /* Take back an instruction of the current block that did not retire */
 void x86_vpmu_uncount_insn(CPUArchState *env);
 
+/* Between two instructions: serve what is due. */
+void x86_vpmu_boundary(CPUArchState *env);
+/* The same; true when blocks are looked up by another mode now */
+bool x86_vpmu_exec_boundary(CPUState *cs);
 /*
- * Between two instructions: serve what is due.  True when the PMU has just
- * raised a non-maskable interrupt that the CPU can take now.
+ * The same; true when a non-maskable interrupt is pending that the CPU takes
+ * before a fault of fetching the next instruction.
  */
-bool x86_vpmu_boundary(CPUArchState *env);
-void x86_vpmu_exec_boundary(CPUState *cs);
+bool x86_vpmu_fetch_boundary(CPUArchState *env);
 bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb);
 void x86_vpmu_uncount(CPUState *cs, const TranslationBlock *tb,
                       int insns_left);

@@ -32,6 +32,9 @@
 /* A deadline that a branch kind's word can hold without reaching it */
 #define VPMU_KIND_NEVER (INT64_MAX / 2)
 
+/* Nearer than this code has to watch it; farther than any slice */
+#define VPMU_KIND_NEAR (1 << 20)
+
 #define VPMU_SUPPLIED (VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
 #define VPMU_KINDS_SUPPLIED                                       \
     (VPMU_SUPPLIED & ~(VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS) | \
@@ -43,6 +46,8 @@ struct X86VPMU {
     struct vpmu_arch *arch;
     struct vpmu_signal_words total;    /* as of the last fold */
     struct vpmu_signal_words until;    /* totals that silicon waits for */
+    X86VPMUMode mode;                  /* of the hot words; hflags has it too,
+                                          but not while they are being reset */
     int64_t armed[X86_VPMU_BANKS];     /* instructions when last armed */
     int64_t kind_armed[X86_VPMU_BANKS][X86_VPMU_KINDS];
     bool due;                          /* a branch kind reached its deadline */
@@ -60,24 +65,47 @@ static X86VPMU *vpmu_of(CPUX86State *env)
     return env_archcpu(env)->vpmu;
 }
 
+/* What a bank's words have counted of each signal since they were armed */
+static void vpmu_counted(const X86VPMU *v, int b, int64_t *n)
+{
+    const X86VPMUHot *hot = &v->cpu->env.vpmu;
+    int64_t *kind = n + VPMU_SIGNAL_JCC_TAKEN;
+    int64_t left = hot->left[b];
+    int shift = x86_vpmu_insn_shift(v->mode);
+
+    for (int k = 0; k < X86_VPMU_KINDS; k++) {
+        kind[k] = v->kind_armed[b][k] - hot->kind[b][k];
+    }
+    n[VPMU_SIGNAL_INSTRUCTIONS] = v->armed[b] - (left >> shift);
+    n[VPMU_SIGNAL_BRANCHES] = left & ((1ll << shift) - 1);
+    if (v->mode == X86_VPMU_COUNT_KINDS) {
+        kind[X86_VPMU_JCC_NOT_TAKEN] += X86_VPMU_FIELD(left, 0) -
+                                        kind[X86_VPMU_JCC_TAKEN];
+        kind[X86_VPMU_CALL] += X86_VPMU_FIELD(left, 1);
+        kind[X86_VPMU_RET] += X86_VPMU_FIELD(left, 2);
+        n[VPMU_SIGNAL_BRANCHES] = 0;
+        for (int k = 0; k < X86_VPMU_KINDS; k++) {
+            n[VPMU_SIGNAL_BRANCHES] += kind[k];
+        }
+    }
+}
+
 /* Move what the hot words have counted into the totals. */
 static void vpmu_fold(X86VPMU *v)
 {
-    X86VPMUHot *hot = &v->cpu->env.vpmu;
+    CPUX86State *env = &v->cpu->env;
+    int shift = x86_vpmu_insn_shift(v->mode);
+    int64_t n[VPMU_SIGNAL_COUNT] = { };
 
     for (int b = 0; b < X86_VPMU_BANKS; b++) {
-        int64_t insns = hot->left[b] >> X86_VPMU_INSN_SHIFT;
-        int64_t branches = hot->left[b] & X86_VPMU_SLICE;
-
-        v->total.word[VPMU_SIGNAL_INSTRUCTIONS][b] += v->armed[b] - insns;
-        v->total.word[VPMU_SIGNAL_BRANCHES][b] += branches;
-        v->armed[b] = insns;
-        hot->left[b] -= branches;
-        for (int k = 0; k < X86_VPMU_KINDS; k++) {
-            v->total.word[VPMU_SIGNAL_JCC_TAKEN + k][b] +=
-                v->kind_armed[b][k] - hot->kind[b][k];
-            v->kind_armed[b][k] = hot->kind[b][k];
+        vpmu_counted(v, b, n);
+        for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+            v->total.word[s][b] += n[s];
         }
+        v->armed[b] -= n[VPMU_SIGNAL_INSTRUCTIONS];
+        env->vpmu.left[b] = v->armed[b] << shift;
+        memcpy(v->kind_armed[b], env->vpmu.kind[b],
+               sizeof(v->kind_armed[b]));
     }
 }
 
@@ -90,28 +118,60 @@ static uint64_t vpmu_left(const X86VPMU *v, int signal, int bank)
                                : until > total ? until - total : 0;
 }
 
+/* @nearest: occurrences of any kind of branch until its deadline */
+static X86VPMUMode vpmu_mode(const X86VPMU *v, int64_t nearest)
+{
+    uint64_t demand = v->direct.silicon.demand;
+
+    if (!demand) {
+        return X86_VPMU_OFF;
+    }
+    if (!(demand & VPMU_KINDS_SUPPLIED)) {
+        return X86_VPMU_COUNT;
+    }
+    return nearest > VPMU_KIND_NEAR ? X86_VPMU_COUNT_KINDS
+                                    : X86_VPMU_WATCH_KINDS;
+}
+
+static int64_t vpmu_arm_kinds(X86VPMU *v, int b)
+{
+    int64_t *word = v->cpu->env.vpmu.kind[b];
+    int64_t nearest = VPMU_KIND_NEVER;
+
+    for (int k = 0; k < X86_VPMU_KINDS; k++) {
+        uint64_t left = vpmu_left(v, VPMU_SIGNAL_JCC_TAKEN + k, b);
+
+        word[k] = MIN(left, VPMU_KIND_NEVER);
+        v->kind_armed[b][k] = word[k];
+        nearest = MIN(nearest, word[k]);
+    }
+    return nearest;
+}
+
 /*
- * Set the hot words so that no deadline is passed; folded before.  A branch is
- * an instruction, so a deadline in branches is kept by at most as many
- * instructions, and approached from there.
+ * Set the hot words so that no deadline is passed.  A branch is an instruction,
+ * so a deadline in branches is kept by at most as many instructions, and
+ * approached from there.
  */
 static void vpmu_arm(X86VPMU *v)
 {
-    X86VPMUHot *hot = &v->cpu->env.vpmu;
+    CPUX86State *env = &v->cpu->env;
+    int64_t nearest = VPMU_KIND_NEVER;
 
+    vpmu_fold(v);
+    for (int b = 0; b < X86_VPMU_BANKS; b++) {
+        nearest = MIN(nearest, vpmu_arm_kinds(v, b));
+    }
+    v->mode = vpmu_mode(v, nearest);
     for (int b = 0; b < X86_VPMU_BANKS; b++) {
         uint64_t insns = MIN(vpmu_left(v, VPMU_SIGNAL_INSTRUCTIONS, b),
                              vpmu_left(v, VPMU_SIGNAL_BRANCHES, b));
 
-        v->armed[b] = MIN(insns, X86_VPMU_SLICE);
-        hot->left[b] = v->armed[b] << X86_VPMU_INSN_SHIFT;
-        for (int k = 0; k < X86_VPMU_KINDS; k++) {
-            uint64_t left = vpmu_left(v, VPMU_SIGNAL_JCC_TAKEN + k, b);
-
-            v->kind_armed[b][k] = MIN(left, VPMU_KIND_NEVER);
-            hot->kind[b][k] = v->kind_armed[b][k];
-        }
+        v->armed[b] = MIN(insns, x86_vpmu_slice(v->mode));
+        env->vpmu.left[b] = v->armed[b] << x86_vpmu_insn_shift(v->mode);
     }
+    env->hflags &= ~HF_VPMU_MASK;
+    env->hflags |= v->mode << HF_VPMU_SHIFT;
 }
 
 /* Has silicon's deadline come, in any word? */
@@ -161,16 +221,7 @@ static void vpmu_op_deadline(void *ctx, const struct vpmu_signal_words *left)
 
 static void vpmu_op_demand(void *ctx, uint64_t signals)
 {
-    X86VPMU *v = ctx;
-    CPUX86State *env = &v->cpu->env;
-
-    env->hflags &= ~(HF_VPMU_MASK | HF_VPMU_KINDS_MASK);
-    if (signals) {
-        env->hflags |= HF_VPMU_MASK;
-    }
-    if (signals & VPMU_KINDS_SUPPLIED) {
-        env->hflags |= HF_VPMU_KINDS_MASK;
-    }
+    vpmu_arm(ctx);
 }
 
 static void vpmu_op_kick(void *ctx)
@@ -210,19 +261,20 @@ static void vpmu_serve(X86VPMU *v)
 
 /* Called from the execution loop */
 
-bool x86_vpmu_boundary(CPUX86State *env)
+void x86_vpmu_boundary(CPUX86State *env)
 {
     X86VPMU *v = vpmu_of(env);
     X86VPMUHot *hot = &env->vpmu;
     int64_t least;
 
     if (!v || !(env->hflags & HF_VPMU_MASK)) {
-        return false;
+        return;
     }
     least = MIN(MIN(hot->left[0], hot->left[1]),
                 MIN(hot->left[2], hot->left[3]));
-    if (likely(least >= X86_VPMU_INSN && !v->due)) {
-        return false;
+    if (likely(least >> x86_vpmu_insn_shift(X86_VPMU_MODE(env->hflags)) > 0 &&
+               !v->due)) {
+        return;
     }
     v->due = false;
     vpmu_fold(v);
@@ -233,13 +285,22 @@ bool x86_vpmu_boundary(CPUX86State *env)
     } else {
         vpmu_arm(v);
     }
-    return (env_cpu(env)->interrupt_request & CPU_INTERRUPT_NMI) &&
-           !(env->hflags2 & HF2_NMI_MASK) && (env->hflags2 & HF2_GIF_MASK);
 }
 
-void x86_vpmu_exec_boundary(CPUState *cs)
+bool x86_vpmu_exec_boundary(CPUState *cs)
 {
-    x86_vpmu_boundary(cpu_env(cs));
+    CPUX86State *env = cpu_env(cs);
+    uint32_t hflags = env->hflags;
+
+    x86_vpmu_boundary(env);
+    return (env->hflags ^ hflags) & HF_VPMU_MASK;
+}
+
+bool x86_vpmu_fetch_boundary(CPUX86State *env)
+{
+    x86_vpmu_boundary(env);
+    return (env_cpu(env)->interrupt_request & CPU_INTERRUPT_NMI) &&
+           !(env->hflags2 & HF2_NMI_MASK) && (env->hflags2 & HF2_GIF_MASK);
 }
 
 /*
@@ -260,7 +321,8 @@ bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
     if (!vpmu_reached(v)) {
         vpmu_arm(v);
     }
-    left = env->vpmu.left[bank] >> X86_VPMU_INSN_SHIFT;
+    left = env->vpmu.left[bank] >>
+           x86_vpmu_insn_shift(X86_VPMU_MODE(env->hflags));
     if (left > 0 && left < tb->icount) {
         assert(left <= CF_COUNT_MASK);
         cs->cflags_next_tb = (curr_cflags(cs) & ~CF_COUNT_MASK) | left;
@@ -273,8 +335,8 @@ void x86_vpmu_uncount(CPUState *cs, const TranslationBlock *tb, int insns_left)
     CPUX86State *env = cpu_env(cs);
 
     if (tb->flags & HF_VPMU_MASK) {
-        env->vpmu.left[X86_VPMU_BANK(tb->flags)] +=
-            ((int64_t)insns_left << X86_VPMU_INSN_SHIFT) - tb->branches;
+        env->vpmu.left[X86_VPMU_BANK(tb->flags)] -=
+            x86_vpmu_words(tb->flags, insns_left, tb->branch);
     }
 }
 
@@ -287,33 +349,28 @@ void helper_vpmu_kind_due(CPUX86State *env)
     qatomic_set(&env_cpu(env)->neg.icount_decr.u16.high, -1);
 }
 
-static void vpmu_retire(CPUX86State *env, int bank, bool branch)
+/* @branch: the kind + 1, or 0 */
+static void vpmu_retire(CPUX86State *env, int bank, int branch)
 {
     if (!(env->hflags & HF_VPMU_MASK)) {
         return;
     }
-    env->vpmu.left[bank] -= X86_VPMU_INSN;
-    if (branch) {
-        int64_t *far = &env->vpmu.kind[bank][VPMU_SIGNAL_FAR -
-                                             VPMU_SIGNAL_JCC_TAKEN];
-
-        env->vpmu.left[bank] += 1;
-        *far -= 1;
-        if (*far <= 0) {
-            vpmu_of(env)->due = true;
-        }
+    env->vpmu.left[bank] += x86_vpmu_words(env->hflags, 1, branch);
+    if (branch && --env->vpmu.kind[bank][branch - 1] <= 0) {
+        vpmu_of(env)->due = true;
     }
 }
 
 void x86_vpmu_retire_int(CPUX86State *env, int bank)
 {
-    vpmu_retire(env, bank, true);
+    vpmu_retire(env, bank, X86_VPMU_FAR + 1);
 }
 
 void x86_vpmu_uncount_insn(CPUX86State *env)
 {
     if (env->hflags & HF_VPMU_MASK) {
-        env->vpmu.left[X86_VPMU_BANK(env->hflags)] += X86_VPMU_INSN;
+        env->vpmu.left[X86_VPMU_BANK(env->hflags)] -=
+            x86_vpmu_words(env->hflags, 1, 0);
     }
 }
 
@@ -324,7 +381,7 @@ void x86_vpmu_uncount_insn(CPUX86State *env)
  */
 static bool vpmu_result(CPUX86State *env, enum vpmu_result r, uintptr_t ra)
 {
-    vpmu_retire(env, X86_VPMU_BANK(env->hflags), false);
+    vpmu_retire(env, X86_VPMU_BANK(env->hflags), 0);
     if (r == VPMU_FAULT) {
         raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
     }
@@ -517,7 +574,7 @@ void x86_vpmu_reset(X86CPU *cpu, bool init)
     if (v) {
         vpmu_arch_reset(v->arch, init);
         /* CPU reset has cleared hflags, whatever the demand still is */
-        vpmu_op_demand(v, v->direct.silicon.demand);
+        vpmu_arm(v);
     }
 }
 
@@ -664,7 +721,7 @@ static int vpmu_post_load(void *opaque, int version_id)
         return ret;
     }
     /* hflags came without the PMU's bits */
-    vpmu_op_demand(v, v->direct.silicon.demand);
+    vpmu_arm(v);
     return 0;
 }
 
