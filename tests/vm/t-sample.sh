@@ -11,9 +11,9 @@ scripts=$VPMU_ROOT/tests/guest
 read -r sample instructions branches < <("$programs/count" -x "$programs/sample")
 
 for model in $(models); do
-	in_guest "$model" --cpu "$model" -- "$scripts/sampling" "$sample" "$model"
+	in_guest "$model" --cpu "$model" --root -- "$scripts/sampling" "$sample" "$model"
 done
-in_guest smp2 --smp 2 -- "$scripts/sampling" "$sample" Icelake
-in_guest call-graph -- "$scripts/sampling" "$sample" Icelake --call-graph fp
+in_guest smp2 --smp 2 --root -- "$scripts/sampling" "$sample" Icelake
+in_guest call-graph --root -- "$scripts/sampling" "$sample" Icelake --call-graph fp
 in_guest tools --smp 2 --root -- "$scripts/tools" "$sample" "$instructions" "$branches"
 in_guest watchdog --smp 2 --root -- "$scripts/watchdog"
