@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 900
+# timeout: 1800
 #
 # Programs whose counts are known by construction, a hundred times each: alone on
 # one CPU, and on two beside processes that keep them busy. All kinds of branches

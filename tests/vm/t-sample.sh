@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 1200
 #
 # Sampling without skid, and perf's other commands as people use them.
 set -uo pipefail
