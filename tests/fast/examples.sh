@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# The examples do what docs/EMBEDDING.md and examples/demo.S say of them.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+build=${VPMU_BUILD:-$PWD/build}
+
+want='PMI after instruction 1000; LVTPC masks itself
+counter 0: 1500'
+if found=$("$build/examples/embed" 2>&1) && [ "$found" = "$want" ]; then
+	echo 'ok embed'
+else
+	echo "not ok embed: printed: $(tr '\n' '|' <<<"$found")"
+fi
+
+lines=$(wc -l <examples/embed.c)
+if [ "$lines" -lt 80 ]; then
+	echo 'ok embed is short'
+else
+	echo "not ok embed is short: $lines lines, EMBEDDING.md promises fewer than 80"
+fi
+
+if [ "$(uname -m)" != x86_64 ]; then
+	echo "skip demo: machine is $(uname -m), needed x86_64"
+elif "$build/examples/demo"; then
+	echo 'ok demo'
+else
+	echo "not ok demo: exit status $?"
+fi
