@@ -84,7 +84,8 @@ static uint64_t any_value(uint32_t msr)
 
 /* ---- work */
 
-static volatile uint64_t memory[8200];	/* 64 KiB and a bit */
+/* 64 KiB and a bit */
+static volatile uint64_t memory[8200] __attribute__((aligned(4096)));
 
 extern char syscall_entry[];
 asm("syscall_entry: push %rcx; push %r11; pop %r11; pop %rcx; sysretq");
@@ -118,7 +119,8 @@ static void instructions(bool user)
 	case 3: asm volatile("int3"); break;
 	case 4: asm volatile("int $0x90"); break;
 	case 5: asm volatile("ud2"); break;
-	case 6: asm volatile("lock incl %0" : "+m" (*((volatile char *)memory + 4094)) : : "memory");
+	case 6: /* across pages */
+		asm volatile("lock incl (%0)" : : "r" ((char *)memory + 4094) : "memory");
 		break;
 	case 7:
 		if (user)
@@ -150,7 +152,9 @@ static void in_user(uint64_t what)
 
 static uint32_t any_lvtpc(void)
 {
-	static const uint32_t modes[] = { VECTOR_PMI, LVT_NMI, LVT_NMI | VECTOR_PMI, LVT_SMI, 0x10 };
+	static const uint32_t modes[] = {
+		VECTOR_PMI, LVT_NMI, LVT_NMI | VECTOR_PMI, LVT_SMI, 0x10
+	};
 
 	return modes[below(5)] | (below(4) ? 0 : LVT_MASKED);
 }
