@@ -25,9 +25,6 @@
 			"nmi_watchdog=0 nowatchdog no_timer_check " \
 			"tsc=reliable random.trust_cpu=on"
 
-/* With a PMU the guest's TSC has this rate, see qemu/; else it is the host's. */
-#define PMU_TSC_KHZ	400000
-
 /* Ours names itself in its version. */
 static bool is_patched(const struct qemu *qemu)
 {
@@ -212,13 +209,17 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 		       int initrd)
 {
 	bool pmu = qemu->patched && strcmp(m->pmu, "none");
-	unsigned long long khz = pmu ? PMU_TSC_KHZ : host_tsc_khz();
+	char *tsc;
 
+	/* With a PMU, CPUID.15H tells the rate; else measuring it takes long. */
+	tsc = pmu ? strdup("") : xprintf(" tsc_early_khz=%llu",
+					 (unsigned long long)host_tsc_khz());
 	option(args, "kernel", strdup(kernel->vmlinux));
 	option(args, "initrd", xprintf("/proc/self/fd/%d", initrd));
-	option(args, "append", xprintf("%s tsc_early_khz=%llu%s%s%s", KERNEL_OPTIONS,
-				       khz, m->verbose ? " loglevel=7" : " loglevel=1",
+	option(args, "append", xprintf("%s%s%s%s%s", KERNEL_OPTIONS, tsc,
+				       m->verbose ? " loglevel=7" : " loglevel=1",
 				       m->append ? " " : "", m->append ? m->append : ""));
+	free(tsc);
 }
 
 char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,

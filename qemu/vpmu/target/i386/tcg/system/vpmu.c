@@ -28,6 +28,9 @@
 
 /* The guest's TSC with a PMU: this rate, from the virtual clock */
 #define VPMU_TSC_HZ 400000000ull
+/* What CPUID calls the crystal: QEMU's local APIC timer runs at this rate */
+#define VPMU_CRYSTAL_HZ 1000000000u
+#define VPMU_RATE_UNIT_HZ 200000000u
 
 /* A deadline that a branch kind's word can hold without reaching it */
 #define VPMU_KIND_NEVER (INT64_MAX / 2)
@@ -46,8 +49,8 @@ struct X86VPMU {
     struct vpmu_arch *arch;
     struct vpmu_signal_words total;    /* as of the last fold */
     struct vpmu_signal_words until;    /* totals that silicon waits for */
-    X86VPMUMode mode;                  /* of the hot words; hflags has it too,
-                                          but not while they are being reset */
+    /* of the hot words; hflags has it too, but not while being reset */
+    X86VPMUMode mode;
     int64_t armed[X86_VPMU_BANKS];     /* instructions when last armed */
     int64_t kind_armed[X86_VPMU_BANKS][X86_VPMU_KINDS];
     bool due;                          /* a branch kind reached its deadline */
@@ -375,9 +378,9 @@ void x86_vpmu_uncount_insn(CPUX86State *env)
 }
 
 /*
- * An instruction that accesses the PMU ends its block, so it is all of the block
- * that has been counted but not retired: take it back, and let it retire under
- * the setting that it leaves behind.
+ * An instruction that accesses the PMU ends its block, so it is all of the
+ * block that has been counted but not retired: take it back, and let it retire
+ * under the setting that it leaves behind.
  */
 static bool vpmu_result(CPUX86State *env, enum vpmu_result r, uintptr_t ra)
 {
@@ -584,7 +587,16 @@ void x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
 {
     struct vpmu_cpuid regs = { *eax, *ebx, *ecx, *edx };
 
-    if (cpu->vpmu && vpmu_arch_cpuid(cpu->vpmu->arch, leaf, subleaf, &regs)) {
+    if (cpu->vpmu && leaf == 0x15) {
+        /* TSC and the APIC's timer, in which guests count the crystal */
+        *eax = VPMU_CRYSTAL_HZ / VPMU_RATE_UNIT_HZ;
+        *ebx = VPMU_TSC_HZ / VPMU_RATE_UNIT_HZ;
+        *ecx = VPMU_CRYSTAL_HZ;
+    } else if (cpu->vpmu && leaf == 0x16) {
+        *eax = VPMU_TSC_HZ / 1000000; /* MHz: base, maximum, bus */
+        *ebx = VPMU_TSC_HZ / 1000000;
+        *ecx = VPMU_CRYSTAL_HZ / 1000000;
+    } else if (cpu->vpmu && vpmu_arch_cpuid(cpu->vpmu->arch, leaf, subleaf, &regs)) {
         *eax = regs.eax;
         *ebx = regs.ebx;
         *ecx = regs.ecx;
