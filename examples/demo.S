@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * What `make demo` measures. Without libc, so that what it retires in user mode
- * follows from the source, instructions and branches:
+ * follows from the source; instructions, and below them branches:
  *
- *	fibonacci(15)  986 * 15 + 987 * 7          = 21,699
- *	               986 * 4 + 987 * 2           = 5,918
- *	hash           6 + 3,000 * 7               = 21,006
- *	               3,000 + 1                   = 3,001
- *	turn           7 + fibonacci + hash        = 42,712
- *	               3 + fibonacci + hash        = 8,922
- *	all            5 + 1,000 * (3 + turn)      = 42,715,005
- *	               1 + 1,000 * (2 + turn)      = 8,924,001
- *
- * fibonacci(15) is 1,973 calls: 986 that make two more, and 987 that end.
+ *	swap     7
+ *	         1
+ *	encode   5 + 2,000 * (3 + swap)     = 20,005
+ *	         1 + 2,000 * (2 + swap)     = 6,001
+ *	hash     6 + 3,000 * 7              = 21,006
+ *	         1 + 3,000                  = 3,001
+ *	turn     6 + encode + hash          = 41,017
+ *	         3 + encode + hash          = 9,005
+ *	all      5 + 1,000 * (3 + turn)     = 41,020,005
+ *	         1 + 1,000 * (2 + turn)     = 9,007,001
  */
 #define SYS_exit	60
 
@@ -31,35 +31,32 @@ _start:	xor	%ebp, %ebp
 	.type	turn, @function
 turn:	push	%rbp
 	mov	%rsp, %rbp
-	mov	$15, %edi
-	call	fibonacci
+	call	encode
 	call	hash
 	pop	%rbp
 	ret
 	.size	turn, . - turn
 
-/* Fibonacci number EDI into RAX, by recursion. */
-	.type	fibonacci, @function
-fibonacci:
-	push	%rbp
+	.type	encode, @function
+encode:	push	%rbp
 	mov	%rsp, %rbp
-	cmp	$2, %edi
-	jb	1f
-	push	%rdi
-	dec	%edi
-	call	fibonacci
-	pop	%rdi
-	push	%rax
-	sub	$2, %edi
-	call	fibonacci
-	pop	%rdx
-	add	%rdx, %rax
+	mov	$2000, %ecx
+1:	call	swap
+	dec	%ecx
+	jnz	1b
 	pop	%rbp
 	ret
-1:	mov	%edi, %eax
+	.size	encode, . - encode
+
+	.type	swap, @function
+swap:	push	%rbp
+	mov	%rsp, %rbp
+	bswap	%eax
+	rol	$5, %eax
+	xor	%ecx, %eax
 	pop	%rbp
 	ret
-	.size	fibonacci, . - fibonacci
+	.size	swap, . - swap
 
 	.type	hash, @function
 hash:	push	%rbp
