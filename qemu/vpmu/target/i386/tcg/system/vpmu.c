@@ -163,7 +163,16 @@ static void vpmu_arm(X86VPMU *v)
 
     vpmu_fold(v);
     for (int b = 0; b < X86_VPMU_BANKS; b++) {
-        nearest = MIN(nearest, vpmu_arm_kinds(v, b));
+        int64_t near = vpmu_arm_kinds(v, b);
+
+        /*
+         * In a nested bank where nothing has happened yet a deadline of 1 is
+         * only libvpmu's way to hear of it: the end of the slice will do.
+         */
+        if (b < VPMU_BANK_NESTED_KERNEL ||
+            v->total.word[VPMU_SIGNAL_INSTRUCTIONS][b]) {
+            nearest = MIN(nearest, near);
+        }
     }
     v->mode = vpmu_mode(v, nearest);
     for (int b = 0; b < X86_VPMU_BANKS; b++) {
