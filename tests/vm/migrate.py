@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""A guest moves from one QEMU to another in mid-run, several times.
+
+migrate.py MOVES QEMU OPTION...   prints the guest's serial output, all of it,
+and ends with its last QEMU's status. The guest is stopped after a while, saved
+to a file, and goes on in a new QEMU that loads it.
+"""
+import json, os, random, socket, subprocess, sys, tempfile, time
+
+
+class Qemu:
+    def __init__(self, args, folder, n, incoming):
+        self.path = f"{folder}/qmp{n}"
+        self.log = f"{folder}/serial{n}"
+        more = ["-incoming", "defer"] if incoming else []
+        self.process = subprocess.Popen(
+            args + ["-qmp", f"unix:{self.path},server=on,wait=off", "-S",
+                    "-serial", f"file:{self.log}"] + more, stdin=subprocess.DEVNULL)
+        self.qmp = self.connect()
+        self.ask("qmp_capabilities")
+        if incoming:
+            self.ask("migrate-incoming", uri=f"file:{incoming}")
+            self.until("query-migrate", "completed")
+
+    def connect(self):
+        s = socket.socket(socket.AF_UNIX)
+        for _ in range(200):
+            try:
+                s.connect(self.path)
+                f = s.makefile("rw")
+                f.readline()
+                return f
+            except OSError:
+                time.sleep(0.05)
+        raise SystemExit("QEMU does not answer")
+
+    def ask(self, command, **arguments):
+        self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.qmp.flush()
+        while True:
+            line = self.qmp.readline()
+            if not line:
+                raise EOFError
+            reply = json.loads(line)
+            if "error" in reply:
+                raise SystemExit(f"{command}: {reply['error']['desc']}")
+            if "return" in reply:
+                return reply["return"]
+
+    def until(self, command, status):
+        for _ in range(600):
+            found = self.ask(command).get("status")
+            if found == status:
+                return
+            if found == "failed":
+                break
+            time.sleep(0.05)
+        raise SystemExit(f"{command}: {found}, not {status}")
+
+    def output(self):
+        with open(self.log) as f:
+            return f.read()
+
+
+def main():
+    moves, args = int(sys.argv[1]), sys.argv[2:]
+    pauses = random.Random(1)
+    moved, state = 0, None
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(moves + 1):
+            qemu = Qemu(args, folder, n, state)
+            try:
+                qemu.ask("cont")
+                if n < moves:
+                    time.sleep(pauses.uniform(0.0005, 0.006))
+                    qemu.ask("stop")
+                    state = f"{folder}/state{n}"
+                    qemu.ask("migrate", uri=f"file:{state}")
+                    qemu.until("query-migrate", "completed")
+                    qemu.ask("quit")
+                    moved += 1
+            except (EOFError, BrokenPipeError, ConnectionResetError):
+                n = moves  # the guest has ended by itself
+            status = qemu.process.wait(120)
+            sys.stdout.write(qemu.output())
+            if n == moves:
+                break
+    print(f"moved {moved}")
+    return status
+
+
+sys.exit(main())

@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 600
+#
+# What else QEMU can do, with a PMU: counts stay right, or the two are refused
+# together with a message; and without a PMU it is upstream's QEMU.
+set -uo pipefail
+# shellcheck disable=SC1091 # beside this file
+. "$(dirname "$(readlink -f "$0")")/guest.sh"
+build_bare
+here=$(dirname "$(readlink -f "$0")")
+model=Icelake-Server-v6,check=off
+
+qemu=("$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults
+	-no-user-config -display none -machine pc -m 64)
+
+refused() { # NAME WORDS OPTION...
+	local name=$1 words=$2 out status=0
+	shift 2
+	out=$(timeout 20 "${qemu[@]}" -accel tcg "$@" 2>&1) || status=$?
+	if [ $status = 1 ] && [[ $out = *"$words"* ]]; then
+		echo "ok refused/$name"
+	else
+		echo "not ok refused/$name: status $status, $out"
+	fi
+}
+refused icount 'cannot be combined with -icount' -cpu $model,pmu=on -icount shift=0
+refused record 'cannot be combined with -icount' -cpu $model,pmu=on \
+	-icount "shift=auto,rr=record,rrfile=$TMPDIR/rr.bin"
+refused AMD 'no PMU for this vendor' -cpu EPYC,check=off,pmu=on
+refused version 'asked 0x6, available 0x5' -cpu $model,pmu=on,pmu-version=6
+refused counters 'asked 0x9, available 0x8' -cpu $model,pmu=on,pmu-gp=9
+refused 'fixed counters' 'asked 0x4, available 0x3' -cpu $model,pmu=on,pmu-fixed=4
+
+# Every row of the exact guest, under NAME; one case for all of them.
+same_rows() { # NAME OUTPUT STATUS
+	local bad ok
+	bad=$(grep -a '^not ok' <<<"$2" | head -3)
+	ok=$(grep -ac '^ok' <<<"$2")
+	if [ "$3" = 67 ] && [ -z "$bad" ] && [ "$ok" -ge 15 ]; then
+		echo "ok $1"
+	else
+		echo "not ok $1: status $3, $ok rows, $bad"
+	fi
+}
+
+plugin=$VPMU_QEMU/lib/plugins/libinsn.so
+if [ -f "$plugin" ]; then
+	status=0
+	out=$(bare exact $model,pmu=on '' -plugin "$plugin,inline=on" -d plugin -D /dev/null 2>&1) ||
+		status=$?
+	same_rows 'beside a plugin' "$out" $status
+else
+	echo "skip beside a plugin: $plugin is missing"
+fi
+
+status=0
+out=$(timeout 200 "$here/migrate.py" 12 "${qemu[@]}" -bios qboot.rom -accel tcg \
+	-cpu $model,pmu=on -device isa-debug-exit,iobase=0xf4,iosize=4 \
+	-kernel "$VPMU_BUILD/bare/exact" 2>&1) || status=$?
+moved=$(sed -n 's/^moved //p' <<<"$out")
+same_rows "moved to another QEMU in mid-count" "$out" $status
+[ "${moved:-0}" -ge 3 ] || echo "not ok moves: $moved of 12, at least 3 wanted"
+
+# A debugger steps through the guest, which takes its interrupts while it does.
+if command -v gdb >/dev/null; then
+	sock=$TMPDIR/gdb.$$
+	status=0
+	bare exact $model,pmu=on '' -gdb "unix:$sock,server=on,wait=off" -S >"$TMPDIR/gdb.out" 2>&1 &
+	guest=$!
+	for _ in $(seq 50); do
+		[ ! -S "$sock" ] || break
+		sleep 0.1
+	done
+	timeout 100 gdb -nx -batch -ex "target remote $sock" -ex 'maint packet Qqemu.sstep=1' \
+		-ex 'break main' -ex 'continue' -ex 'stepi 20000' -ex 'delete' -ex 'continue' \
+		"$VPMU_BUILD/bare/exact" >"$TMPDIR/gdb.log" 2>&1
+	wait $guest || status=$?
+	same_rows 'stepped by a debugger' "$(cat "$TMPDIR/gdb.out")" $status
+	rm -f "$sock"
+else
+	echo 'skip stepped by a debugger: gdb is missing, apt-get install gdb'
+fi
+
+# Debian's kernel up to its panic without a root, recorded and replayed.
+kernel=$("$VPMU_ROOT/tools/guest-kernel") || exit 1
+replay() { # MODE
+	timeout 200 "${qemu[@]}" -m 256 -accel tcg -cpu $model -no-reboot \
+		-kernel "$kernel/vmlinux" -serial stdio -net none \
+		-append 'console=ttyS0 panic=-1 reboot=t cryptomgr.notests mitigations=off' \
+		-icount "shift=auto,rr=$1,rrfile=$TMPDIR/rr.bin" </dev/null 2>&1 | tr -d '\r'
+}
+recorded=$(replay record)
+replayed=$(replay replay)
+if [[ $recorded = *'Kernel panic'* ]] && [ "$recorded" = "$replayed" ]; then
+	echo 'ok a boot without a PMU is recorded and replayed'
+else
+	echo "not ok a boot without a PMU is recorded and replayed: $(wc -l <<<"$recorded") lines, then $(wc -l <<<"$replayed")"
+fi
