@@ -55,7 +55,7 @@ else
 fi
 
 status=0
-out=$(timeout 200 "$here/migrate.py" 12 "${qemu[@]}" -bios qboot.rom -accel tcg \
+out=$(timeout 200 python3 "$here/migrate.py" 12 "${qemu[@]}" -bios qboot.rom -accel tcg \
 	-cpu $model,pmu=on -device isa-debug-exit,iobase=0xf4,iosize=4 \
 	-kernel "$VPMU_BUILD/bare/exact" 2>&1) || status=$?
 moved=$(sed -n 's/^moved //p' <<<"$out")
