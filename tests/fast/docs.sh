@@ -125,4 +125,4 @@ for doc in "${documents[@]}"; do
 	fi
 done
 
-{ grep -lE '/work/|/root/' "${documents[@]}" || true; } | report 'no private paths'
+{ grep -lE '/(root|home)/' "${documents[@]}" || true; } | report 'no private paths'
