@@ -73,7 +73,7 @@ def main():
             try:
                 qemu.ask("cont")
                 if n < moves:
-                    time.sleep(pauses.uniform(0.0005, 0.006))
+                    time.sleep(pauses.uniform(0.0002, 0.002))
                     qemu.ask("stop")
                     state = f"{folder}/state{n}"
                     qemu.ask("migrate", uri=f"file:{state}")
