@@ -56,7 +56,9 @@ int main(void)
 {
 	static struct cpu c = { .until = { VPMU_NEVER, VPMU_NEVER, VPMU_NEVER, VPMU_NEVER } };
 	static uint64_t memory[1024];
-	const struct vpmu_ops ops = { sizeof(ops), pull, deadline, NULL, kick, pmi };
+	const struct vpmu_ops ops = {
+		.size = sizeof(ops), .pull = pull, .deadline = deadline, .kick = kick, .pmi = pmi
+	};
 	const struct vpmu_model *model = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106);
 	struct vpmu_silicon_config silicon = { .size = sizeof(silicon), .model = model,
 		.supplied = VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS), .ops = &ops, .ctx = &c };

@@ -14,6 +14,8 @@
 #ifndef VPMU_ARCH_H
 #define VPMU_ARCH_H
 
+#include <vpmu/filter.h>
+#include <vpmu/loss.h>
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
 #include <vpmu/ops.h>
@@ -34,6 +36,10 @@ struct vpmu_arch_config {
 	struct vpmu_provider *provider; /* this vCPU's */
 	const struct vpmu_ops *ops;     /* kick and pmi at least */
 	void *ctx;                      /* passed to each hook */
+	uint32_t cpuid_base;            /* of vpmu's own leaves (loss.h), 40000000H +
+					   n * 100H: the guest is told of losses; 0: no
+					   leaves, no loss block */
+	const struct vpmu_filter *filter; /* see vpmu_arch_filter() */
 };
 
 struct vpmu_cpuid {
@@ -129,6 +135,26 @@ void vpmu_arch_service(struct vpmu_arch *v);
  */
 void vpmu_arch_smm(struct vpmu_arch *v, bool entered);
 
+/**
+ * Put an event filter in force, or NULL for none. @f: unchanged until another one
+ * is in force; all vCPUs of a VM have the same. What it denies counts nothing, from
+ * now on.
+ *
+ * May create and release events. Returns 0, or what vpmu_filter_check() returns;
+ * then the old one stays.
+ */
+int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f);
+
+/**
+ * A slice of time has passed: gives events back that are disabled and that the
+ * guest has not touched for a whole slice. To be called on the vCPU about every
+ * VPMU_SLICE_CYCLES while it returns true, or when its thread is scheduled in.
+ *
+ * May release events. Returns false when no disabled event is left.
+ */
+bool vpmu_arch_slice(struct vpmu_arch *v);
+#define VPMU_SLICE_CYCLES 2000000u
+
 /** Number @i of the selectors programmed in vain, or false after the last. */
 bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told);
 
@@ -141,6 +167,9 @@ struct vpmu_pmc_info {
 	uint8_t enabled;  /* counts by its own and the global enable bits */
 	uint8_t state;    /* enum vpmu_event_state of the provider's event */
 	uint8_t quality;  /* enum vpmu_quality */
+	uint8_t loss;     /* enum vpmu_loss: why it does not count */
+	uint32_t generation; /* how often that has changed */
+	uint64_t time_enabled, time_running; /* as in the loss block (loss.h) */
 };
 bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc, struct vpmu_pmc_info *info);
 

@@ -18,6 +18,22 @@ enum vpmu_quality {
 	VPMU_QUALITY_MODELLED, /* from the micro-architecture model */
 };
 
+/*
+ * What events share beside counters: one owner at a time, or several that want
+ * it set the same way (the event's `extra`).
+ */
+enum vpmu_shared {
+	VPMU_SHARED_NONE,
+	VPMU_SHARED_LBR,         /* the branch records; extra: their filter */
+	VPMU_SHARED_METRICS,     /* PERF_METRICS, with SLOTS on fixed counter 3 */
+	VPMU_SHARED_PEBS,        /* the DS area and its configuration */
+	VPMU_SHARED_OFFCORE_RSP, /* MSR_OFFCORE_RSP_0 or _1, whichever is free */
+	VPMU_SHARED_LDLAT,       /* MSR_PEBS_LD_LAT */
+	VPMU_SHARED_FRONTEND,    /* MSR_PEBS_FRONTEND */
+	VPMU_SHARED_COUNT
+};
+#define VPMU_SHARED_ALONE UINT64_MAX /* as `extra`: equal to nobody's, not its own */
+
 /* One row of a model's event table. Sorted by select, then umask. */
 struct vpmu_event_def {
 	const char *name;    /* the vendor's name, upper case */

@@ -12,6 +12,7 @@
 #define VPMU_OPS_H
 
 #include <vpmu/signal.h>
+#include <vpmu/trace.h>
 
 struct vpmu_ops {
 	/* sizeof(struct vpmu_ops) as the embedder compiled it */
@@ -60,6 +61,32 @@ struct vpmu_ops {
 	 * Called by vpmu_arch_service(); may not block. Not NULL.
 	 */
 	void (*pmi)(void *ctx, bool mask);
+
+	/*
+	 * Something worth a trace happened; @r is valid during the call only, its
+	 * `time` and `cpu` are 0 and the embedder's to fill. Called from anywhere
+	 * but NMI, on the vCPU's CPU; may not block. NULL: no trace.
+	 */
+	void (*trace)(void *ctx, const struct vpmu_trace_record *r);
 };
+
+/* Sizes of the struct's versions: what every user, and only later ones, have. */
+#define VPMU_OPS_SIZE_1 (offsetof(struct vpmu_ops, trace))
+
+/* Tell the trace, if there is one. */
+static inline void vpmu_trace(const struct vpmu_ops *ops, void *ctx, unsigned int type,
+			      unsigned int pmc, unsigned int what, uint64_t a, uint64_t b)
+{
+	struct vpmu_trace_record r = { 0 };
+
+	if (ops->size <= VPMU_OPS_SIZE_1 || !ops->trace)
+		return;
+	r.type = (uint16_t)type;
+	r.pmc = (uint16_t)pmc;
+	r.what = (uint16_t)what;
+	r.a = a;
+	r.b = b;
+	ops->trace(ctx, &r);
+}
 
 #endif /* VPMU_OPS_H */

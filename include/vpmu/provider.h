@@ -35,11 +35,14 @@ struct vpmu_event_attr {
 				      the guest's; -1: any */
 	uint64_t select;           /* IA32_PERFEVTSEL image in the model's encoding:
 				      select, umask, edge, inv, cmask; 0 if fixed */
-	uint64_t extra;            /* value of the event's extra register, or 0 */
+	uint64_t extra;            /* value of what it shares, or VPMU_SHARED_ALONE */
 	uint64_t period;           /* occurrences between overflows after the first,
 				      1 or more; 0: no overflow at all */
 	struct vpmu_event *leader; /* group leader, created before; NULL: own group.
 				      A group counts all or nothing. */
+	uint8_t shared;            /* enum vpmu_shared: what it needs beside a counter */
+	bool no_counter;           /* it needs nothing else: select and fixed are not
+				      used (a guest's branch records) */
 };
 
 /* The head of every event; a provider's own event struct begins with it. */
@@ -49,6 +52,12 @@ struct vpmu_event {
 	void *owner;                    /* the owner's, untouched by providers */
 	uint32_t index;                 /* the owner's, untouched by providers */
 	uint8_t quality;                /* enum vpmu_quality, set by create */
+	/*
+	 * The owner's first half, or NULL: an enabled event does not count any
+	 * more, could not be placed, or counts again after that. The owner asks
+	 * for the state later, in its second half.
+	 */
+	void (*changed)(struct vpmu_event *ev);
 };
 
 struct vpmu_provider_ops {
@@ -105,6 +114,20 @@ struct vpmu_provider_ops {
 	 */
 	int (*save)(struct vpmu_provider *p, void *buf, size_t size, size_t *used);
 	int (*load)(struct vpmu_provider *p, const void *buf, size_t size);
+
+	/*
+	 * The vCPU's clock, in unhalted reference cycles or whatever time_hz
+	 * tells; it may stand still while it is not held. @hold: it must go from
+	 * now on; false: it need not. Idempotent. Returns the time now. NULL: the
+	 * provider has none, and nobody is told times.
+	 */
+	uint64_t (*clock)(struct vpmu_provider *p, bool hold);
+
+	/*
+	 * How long @ev has counted since create, on that clock; monotone. NULL:
+	 * an event always counts while it is enabled.
+	 */
+	uint64_t (*running)(struct vpmu_event *ev);
 };
 
 /* The head of every provider instance. */
@@ -113,6 +136,7 @@ struct vpmu_provider {
 	const struct vpmu_model *model; /* whose event encodings it understands */
 	uint32_t n_gp, n_fixed;         /* counters it can keep at once; UINT32_MAX:
 					   it multiplexes */
+	uint64_t time_hz;               /* of its clock; 0: unknown */
 };
 
 #endif /* VPMU_PROVIDER_H */

@@ -16,6 +16,7 @@
 #include <vpmu/ops.h>
 
 #define VPMU_SLOTS_MAX 16 /* GP and fixed together; slot masks are 32 bits */
+#define VPMU_SLOT_CLOCK VPMU_SLOTS_MAX /* the clock's, behind all counters */
 
 struct vpmu_silicon_config {
 	uint32_t size;                 /* sizeof(struct vpmu_silicon_config) */
@@ -26,9 +27,10 @@ struct vpmu_silicon_config {
 	const struct vpmu_ops *ops;    /* pull and deadline at least */
 	void *ctx;                     /* passed to each hook */
 	/*
-	 * First half of an overflow: slot @slot reached its deadline. Called by
-	 * vpmu_silicon_expire(), by vpmu_silicon_commit() and by nothing else,
-	 * after the slot was re-armed with its period. Must not call silicon.
+	 * First half of an overflow: slot @slot reached its deadline, or the timer
+	 * went off (VPMU_SLOT_CLOCK). Called by vpmu_silicon_expire(), by
+	 * vpmu_silicon_commit() and by nothing else, after the slot was re-armed
+	 * with its period. Must not call silicon.
 	 */
 	void (*overflow)(void *owner, unsigned int slot);
 	void *owner;
@@ -55,7 +57,7 @@ struct vpmu_silicon {
 	uint32_t wrapped;                /* slots whose overflow is to be reported */
 	uint32_t batch;                  /* depth of begin/commit */
 	bool changed;                    /* deadlines or demand to be sent */
-	struct vpmu_slot slot[VPMU_SLOTS_MAX];
+	struct vpmu_slot slot[VPMU_SLOTS_MAX + 1]; /* the last one is the clock */
 };
 
 /**
@@ -103,6 +105,24 @@ uint64_t vpmu_silicon_read(struct vpmu_silicon *s, unsigned int slot);
  */
 void vpmu_silicon_arm(struct vpmu_silicon *s, unsigned int slot, uint64_t left,
 		      uint64_t period);
+
+/** Occurrences until a slot overflows next, 1 or more; VPMU_NEVER: it does not. */
+uint64_t vpmu_silicon_left(struct vpmu_silicon *s, unsigned int slot);
+
+/**
+ * Modelled time: cycles of the engine, all banks; where it supplies none, retired
+ * instructions. It may stand still while the clock is not held.
+ */
+uint64_t vpmu_silicon_clock(struct vpmu_silicon *s);
+
+/** Let the clock go whatever else is demanded, or not. Stops the timer if not. */
+void vpmu_silicon_hold_clock(struct vpmu_silicon *s, bool hold);
+
+/**
+ * Call cfg.overflow with VPMU_SLOT_CLOCK once, when @left cycles from now have
+ * passed (1 or more; VPMU_NEVER: not). The clock must be held.
+ */
+void vpmu_silicon_timer(struct vpmu_silicon *s, uint64_t left);
 
 /**
  * The engine reached a deadline, or believes so: finds the slots that wrapped,

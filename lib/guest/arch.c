@@ -18,7 +18,6 @@ static int arch_refuse(struct vpmu_error *err, int code, const char *what,
 	return code;
 }
 
-#define ARCH_OPS_SIZE	(offsetof(struct vpmu_ops, pmi) + sizeof(void *))
 #define ARCH_PROVIDER_OPS_SIZE \
 	(offsetof(struct vpmu_provider_ops, load) + sizeof(void *))
 
@@ -33,11 +32,11 @@ static int arch_check_pointers(const struct vpmu_arch_config *cfg,
 	if (!cfg->model || !cfg->provider || !cfg->provider->ops)
 		return arch_refuse(err, -VPMU_EINVAL,
 				   "model and provider must be given", 0, 1);
-	if (!cfg->ops || cfg->ops->size < ARCH_OPS_SIZE ||
+	if (!cfg->ops || cfg->ops->size < VPMU_OPS_SIZE_1 ||
 	    !cfg->ops->kick || !cfg->ops->pmi)
 		return arch_refuse(err, -VPMU_EINVAL,
 				   "ops' size, with kick and pmi",
-				   cfg->ops ? cfg->ops->size : 0, ARCH_OPS_SIZE);
+				   cfg->ops ? cfg->ops->size : 0, VPMU_OPS_SIZE_1);
 	p = cfg->provider->ops;
 	if (p->size < ARCH_PROVIDER_OPS_SIZE)
 		return arch_refuse(err, -VPMU_EINVAL, "provider's ops' size",

@@ -6,10 +6,16 @@
  * a slot's value and everything it is compared with is scaled.
  */
 
-static unsigned int n_slots(const struct vpmu_silicon *s)
+/* The next slot that is not free, from @i on: the clock's comes last. */
+static unsigned int next_used(const struct vpmu_silicon *s, unsigned int i)
 {
-	return s->cfg.model->n_gp + s->cfg.model->n_fixed;
+	while (i <= VPMU_SLOT_CLOCK && !s->slot[i].used)
+		i++;
+	return i;
 }
+
+#define for_each_used(s, i) \
+	for ((i) = next_used((s), 0); (i) <= VPMU_SLOT_CLOCK; (i) = next_used((s), (i) + 1))
 
 int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *cfg)
 {
@@ -17,7 +23,7 @@ int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *
 
 	if (cfg->size < sizeof(*cfg) || !cfg->model || !ops)
 		return -VPMU_EINVAL;
-	if (ops->size < sizeof(*ops) || !ops->pull || !ops->deadline)
+	if (ops->size < VPMU_OPS_SIZE_1 || !ops->pull || !ops->deadline)
 		return -VPMU_EINVAL;
 	if (cfg->model->n_gp + cfg->model->n_fixed > VPMU_SLOTS_MAX)
 		return -VPMU_EINVAL;
@@ -200,9 +206,8 @@ static void send_demand(struct vpmu_silicon *s)
 	uint64_t demand = 0;
 	unsigned int i;
 
-	for (i = 0; i < n_slots(s); i++)
-		if (s->slot[i].used)
-			demand |= s->slot[i].recipe.signals;
+	for_each_used(s, i)
+		demand |= s->slot[i].recipe.signals;
 	if (demand == s->demand)
 		return;
 	s->demand = demand;
@@ -218,10 +223,10 @@ static void send_deadlines(struct vpmu_silicon *s)
 	bool any = false;
 
 	memset(&left, 0xff, sizeof(left));
-	for (i = 0; i < n_slots(s); i++) {
+	for_each_used(s, i) {
 		const struct vpmu_slot *slot = &s->slot[i];
 
-		if (!slot->used || !slot->running || slot->next == VPMU_NEVER)
+		if (!slot->running || slot->next == VPMU_NEVER)
 			continue;
 		slot_deadline(s, slot, &left);
 		any = true;
@@ -248,7 +253,7 @@ void vpmu_silicon_commit(struct vpmu_silicon *s)
 	unsigned int i;
 
 	if (s->batch == 1 && s->changed) {
-		for (i = 0; i < n_slots(s); i++)
+		for_each_used(s, i)
 			slot_settle(s, i);
 		report_wrapped(s);
 		send_demand(s);
@@ -333,6 +338,65 @@ void vpmu_silicon_arm(struct vpmu_silicon *s, unsigned int slot, uint64_t left,
 	p->next = add_saturated(slot_value(s, p), left);
 	p->period = period;
 	vpmu_silicon_commit(s);
+}
+
+uint64_t vpmu_silicon_left(struct vpmu_silicon *s, unsigned int slot)
+{
+	struct vpmu_slot *p = &s->slot[slot];
+	uint64_t left = VPMU_NEVER;
+
+	batch_open(s, s->demand);
+	slot_settle(s, slot);
+	if (p->next != VPMU_NEVER)
+		left = p->next - slot_value(s, p);
+	vpmu_silicon_commit(s);
+	return left;
+}
+
+/* What the clock counts: the engine's cycles, or instructions. */
+static struct vpmu_recipe clock_recipe(const struct vpmu_silicon *s)
+{
+	const uint64_t cycles = VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES);
+	struct vpmu_recipe r;
+
+	memset(&r, 0, sizeof(r));
+	r.signals = s->cfg.supplied & cycles ? cycles
+					     : VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS);
+	r.banks = VPMU_BANKS_KERNEL | VPMU_BANKS_USER;
+	r.quality = VPMU_QUALITY_DEFINED;
+	return r;
+}
+
+uint64_t vpmu_silicon_clock(struct vpmu_silicon *s)
+{
+	struct vpmu_recipe r = clock_recipe(s);
+	uint64_t now;
+
+	batch_open(s, r.signals);
+	now = raw_total(s, &r);
+	vpmu_silicon_commit(s);
+	return now;
+}
+
+void vpmu_silicon_hold_clock(struct vpmu_silicon *s, bool hold)
+{
+	struct vpmu_recipe r = clock_recipe(s);
+
+	if (hold == s->slot[VPMU_SLOT_CLOCK].used)
+		return;
+	if (!hold) {
+		vpmu_silicon_free(s, VPMU_SLOT_CLOCK);
+		return;
+	}
+	vpmu_silicon_begin(s);
+	vpmu_silicon_configure(s, VPMU_SLOT_CLOCK, &r);
+	vpmu_silicon_start(s, VPMU_SLOT_CLOCK);
+	vpmu_silicon_commit(s);
+}
+
+void vpmu_silicon_timer(struct vpmu_silicon *s, uint64_t left)
+{
+	vpmu_silicon_arm(s, VPMU_SLOT_CLOCK, left, 0);
 }
 
 void vpmu_silicon_expire(struct vpmu_silicon *s)

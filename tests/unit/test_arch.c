@@ -89,9 +89,9 @@ static void test_bad_pointers(void **state)
 	REFUSED(cfg.provider = NULL);
 	REFUSED(cfg.ops = NULL);
 	REFUSED(cfg.model = &model);
-	f->ops.size -= 8;
+	f->ops.size = VPMU_OPS_SIZE_1 - 1;
 	REFUSED((void)0);
-	f->ops.size += 8;
+	f->ops.size = sizeof(f->ops);
 	f->ops.kick = NULL;
 	REFUSED((void)0);
 	provider.ops = &p;

@@ -105,7 +105,7 @@ static void test_init(void **state)
 	assert_int_equal(vpmu_silicon_init(&s, &bad), -VPMU_EINVAL);
 	ops = r->sc.ops, ops.deadline = NULL;
 	assert_int_equal(vpmu_silicon_init(&s, &bad), -VPMU_EINVAL);
-	ops = r->sc.ops, ops.size--;
+	ops = r->sc.ops, ops.size = VPMU_OPS_SIZE_1 - 1;
 	assert_int_equal(vpmu_silicon_init(&s, &bad), -VPMU_EINVAL);
 	bad = good, bad.model = &big;
 	big.n_gp = 13, big.n_fixed = 4;

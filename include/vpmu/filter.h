@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The event filter of a VM, with the meaning and the encoding of
+ * KVM_SET_PMU_EVENT_FILTER, so that a VMM can pass on what it has.
+ * Source: Linux, Documentation/virt/kvm/api.rst, 4.120 KVM_SET_PMU_EVENT_FILTER.
+ */
+#ifndef VPMU_FILTER_H
+#define VPMU_FILTER_H
+
+#include <vpmu/platform.h>
+
+#define VPMU_FILTER_ALLOW	0u /* only what is listed counts */
+#define VPMU_FILTER_DENY	1u /* what is listed does not count */
+
+#define VPMU_FILTER_MASKED	1u /* entries are masked ones */
+
+#define VPMU_FILTER_EVENTS_MAX	300u
+
+struct vpmu_filter {
+	uint32_t size;          /* sizeof(struct vpmu_filter) */
+	uint32_t action;        /* VPMU_FILTER_ALLOW or VPMU_FILTER_DENY */
+	uint32_t flags;         /* 0 or VPMU_FILTER_MASKED */
+	uint32_t fixed_bitmap;  /* fixed counters that are listed */
+	uint32_t n_events;      /* at most VPMU_FILTER_EVENTS_MAX */
+	const uint64_t *events; /* the caller's, unchanged as long as it is in force:
+				   event select 7:0 and 35:32, unit mask 15:8; or
+				   VPMU_FILTER_ENTRY()s */
+};
+
+/*
+ * A masked entry: events with this select whose unit mask, under @mask, is
+ * @match; @exclude: except those.
+ */
+#define VPMU_FILTER_ENTRY(select, mask, match, exclude)           \
+	(((uint64_t)(select) & 0xff) |                            \
+	 ((uint64_t)(select) & 0xf00) << 24 |                     \
+	 ((uint64_t)(mask) & 0xff) << 56 |                        \
+	 ((uint64_t)(match) & 0xff) << 8 | (uint64_t)!!(exclude) << 55)
+
+/**
+ * Check a filter. Pure. Returns 0; -VPMU_E2BIG for too many events; -VPMU_EINVAL
+ * for an unknown action or flag, or a masked entry with reserved bits set.
+ */
+int vpmu_filter_check(const struct vpmu_filter *f);
+
+/**
+ * May a guest count this?
+ *
+ * @f:      checked; NULL allows everything
+ * @select: event select 7:0 and 35:32, unit mask 15:8; other bits are ignored
+ * @fixed:  fixed counter, then @select is not used; or -1
+ *
+ * Pure.
+ */
+bool vpmu_filter_allows(const struct vpmu_filter *f, uint64_t select, int fixed);
+
+#endif /* VPMU_FILTER_H */
