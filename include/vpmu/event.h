@@ -91,4 +91,11 @@ int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixe
 const struct vpmu_event_def *vpmu_event_find(const struct vpmu_model *model,
 					     uint64_t select, int fixed);
 
+/**
+ * The counters that can count a selector: bitmap of silicon's slots, GP counters
+ * from 0, then the fixed ones. A fixed counter has no edge, inv and cmask.
+ * Arguments as for vpmu_event_find(). Pure. 0 when the table has no such row.
+ */
+uint32_t vpmu_event_slots(const struct vpmu_model *model, uint64_t select, int fixed);
+
 #endif /* VPMU_EVENT_H */

@@ -77,10 +77,11 @@ struct vpmu_ops {
 static inline void vpmu_trace(const struct vpmu_ops *ops, void *ctx, unsigned int type,
 			      unsigned int pmc, unsigned int what, uint64_t a, uint64_t b)
 {
-	struct vpmu_trace_record r = { 0 };
+	struct vpmu_trace_record r;
 
 	if (ops->size <= VPMU_OPS_SIZE_1 || !ops->trace)
 		return;
+	memset(&r, 0, sizeof(r));
 	r.type = (uint16_t)type;
 	r.pmc = (uint16_t)pmc;
 	r.what = (uint16_t)what;

@@ -39,8 +39,8 @@ struct vpmu_perf_system {
 	uint64_t supplied;   /* signals, as in vpmu_silicon_config */
 	uint64_t time_hz;    /* of the modelled clock, for those who ask; 0: unknown */
 	uint64_t mux_cycles; /* multiplexing interval on that clock; 0: no rotation */
-	uint32_t guests;     /* private: mediated VMs and events that count guests;
-				atomics only */
+	int32_t guests;      /* private, atomics only: above 0 events that count guests,
+				below 0 mediated vCPUs, which exclude each other */
 };
 
 struct vpmu_perf_attr {
@@ -103,6 +103,7 @@ struct vpmu_perf_cpu {
 	struct vpmu_perf_context ctx;
 	struct vpmu_perf_task *task;  /* scheduled in, or NULL */
 	struct vpmu_perf_set active;  /* who counts */
+	struct vpmu_perf_set plan, undo; /* while scheduling */
 	struct vpmu_perf_event *held[VPMU_SLOTS_MAX]; /* whose event a slot is
 							 configured for */
 	uint32_t batch;      /* depth of begin/commit */
@@ -110,7 +111,7 @@ struct vpmu_perf_cpu {
 	bool guest;          /* a guest runs */
 	bool timer;          /* the multiplexing timer runs */
 	uint32_t tick;       /* it went off; atomics only */
-	uint32_t failures;   /* events of this batch that could not be placed */
+	bool failed;         /* an event went to ERROR in this batch */
 };
 
 /* An event. The caller owns the memory; fields are private to lib/perf. */
@@ -125,9 +126,9 @@ struct vpmu_perf_event {
 	uint64_t index;                  /* age in its context */
 	uint32_t allowed;                /* slots that can count it */
 	int8_t slot;                     /* its last one, -1: none yet */
-	int8_t shared;                   /* what it has of vpmu_perf_set.shared, or 0 */
 	uint8_t state;                   /* enum vpmu_event_state */
 	bool queued;                     /* in the tree */
+	bool planned;                    /* in the plan, while scheduling */
 	bool missed;                     /* its owner knows that it does not count */
 	uint64_t base;                   /* count, without that of a held slot */
 	uint64_t left;                   /* until its overflow, while it holds none */
@@ -216,8 +217,8 @@ void vpmu_perf_guest(struct vpmu_perf_cpu *cpu, bool entered);
 
 /**
  * Operations between begin and commit happen at one instant, and are scheduled
- * once, at the outermost commit. Returns 0, or -VPMU_EBUSY when one of the events
- * enabled in it is in ERROR.
+ * once, at the outermost commit. Returns 0, or -VPMU_EBUSY when it has put an event
+ * into ERROR.
  */
 void vpmu_perf_begin(struct vpmu_perf_cpu *cpu);
 int vpmu_perf_commit(struct vpmu_perf_cpu *cpu);

@@ -50,6 +50,9 @@ int memcmp(const void *a, const void *b, size_t n);
 #define vpmu_atomic_or(p, v)	((void)__atomic_fetch_or((p), (v), __ATOMIC_RELAXED))
 #define vpmu_atomic_take(p)	__atomic_exchange_n((p), 0, __ATOMIC_ACQUIRE)
 #define vpmu_atomic_read(p)	__atomic_load_n((p), __ATOMIC_RELAXED)
+/* One thread's stores before a set are seen by whoever gets what was set. */
+#define vpmu_atomic_get(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define vpmu_atomic_set(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
 /* Stores @new where *@p is *@old and answers true; else puts *@p into *@old. */
 #define vpmu_atomic_cas(p, old, new) \
 	__atomic_compare_exchange_n((p), (old), (new), false, \

@@ -106,3 +106,17 @@ int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixe
 	*recipe = r;
 	return 0;
 }
+
+uint32_t vpmu_event_slots(const struct vpmu_model *model, uint64_t select, int fixed)
+{
+	const uint64_t condition = VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK;
+	const struct vpmu_event_def *def = vpmu_event_find(model, select, fixed);
+	uint32_t slots;
+
+	if (!def)
+		return 0;
+	slots = def->gp_mask;
+	if (def->fixed >= 0 && (fixed >= 0 || !(select & condition)))
+		slots |= 1u << (model->n_gp + (unsigned int)def->fixed);
+	return slots;
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The life of an event, and its time. */
+#include "perf_internal.h"
+
+void vpmu_perf_system_init(struct vpmu_perf_system *sys, const struct vpmu_model *model,
+			   uint64_t supplied, uint64_t time_hz, uint64_t mux_cycles)
+{
+	memset(sys, 0, sizeof(*sys));
+	sys->model = model;
+	sys->supplied = supplied;
+	sys->time_hz = time_hz;
+	sys->mux_cycles = mux_cycles;
+}
+
+void vpmu_perf_task_init(struct vpmu_perf_task *task, struct vpmu_perf_system *sys)
+{
+	memset(task, 0, sizeof(*task));
+	task->system = sys;
+	task->ctx.task = true;
+}
+
+enum vpmu_perf_class vpmu_perf_class(const struct vpmu_perf_event *ev)
+{
+	bool pinned = ev->leader->attr.event.pinned;
+
+	if (ev->ctx->task)
+		return pinned ? VPMU_TASK_PINNED : VPMU_TASK_FLEXIBLE;
+	return pinned ? VPMU_CPU_PINNED : VPMU_CPU_FLEXIBLE;
+}
+
+enum vpmu_event_state vpmu_perf_state(const struct vpmu_perf_event *ev)
+{
+	return perf_runnable(ev->leader) ? ev->state : ev->leader->state;
+}
+
+/* Time */
+
+uint64_t vpmu_context_time(const struct vpmu_perf_context *ctx)
+{
+	if (!ctx->cpu)
+		return ctx->time;
+	return ctx->time + vpmu_silicon_clock(&ctx->cpu->silicon) - ctx->stamp;
+}
+
+/* A guest's events live in its time; the host's in that of their context. */
+static uint64_t event_clock(const struct vpmu_perf_event *ev)
+{
+	const struct vpmu_vcpu *vcpu;
+
+	if (!perf_of_guest(ev))
+		return vpmu_context_time(ev->ctx);
+	vcpu = (const struct vpmu_vcpu *)ev->head.provider; /* its first member */
+	return vpmu_vcpu_time(vcpu);
+}
+
+static void event_update_time(struct vpmu_perf_event *ev)
+{
+	enum vpmu_event_state state = vpmu_perf_state(ev);
+	uint64_t now = event_clock(ev), passed = now - ev->stamp;
+
+	if (state == VPMU_EVENT_ACTIVE || state == VPMU_EVENT_INACTIVE)
+		ev->enabled += passed;
+	if (state == VPMU_EVENT_ACTIVE)
+		ev->running += passed;
+	ev->stamp = now;
+}
+
+/* What a leader's state means for its siblings' time changes with it. */
+void vpmu_event_set_state(struct vpmu_perf_event *ev, enum vpmu_event_state state)
+{
+	struct vpmu_perf_event *member;
+	bool timed = perf_runnable(ev);
+
+	if (ev->leader == ev)
+		perf_for_each_member(member, ev)
+			event_update_time(member);
+	else
+		event_update_time(ev);
+	ev->state = (uint8_t)state;
+	ev->ctx->n_timed += (uint32_t)perf_runnable(ev) - (uint32_t)timed;
+}
+
+void vpmu_event_queue(struct vpmu_perf_event *leader)
+{
+	struct vpmu_perf_groups *groups = &leader->ctx->groups[leader->attr.event.pinned];
+
+	if (leader->queued == perf_runnable(leader))
+		return;
+	if (leader->queued)
+		vpmu_groups_remove(groups, leader);
+	else
+		vpmu_groups_insert(groups, leader);
+}
+
+/* A batch, for a context that may be on no CPU. */
+static void event_begin(const struct vpmu_perf_context *ctx)
+{
+	if (ctx->cpu)
+		vpmu_perf_begin(ctx->cpu);
+}
+
+static void event_commit(const struct vpmu_perf_context *ctx)
+{
+	if (ctx->cpu)
+		(void)vpmu_perf_commit(ctx->cpu);
+}
+
+/* Open and close */
+
+/* Whether @ev counts what a guest does, for somebody outside of it. */
+static bool counts_guests(const struct vpmu_perf_event *ev)
+{
+	return !perf_of_guest(ev) && !ev->attr.exclude_guest;
+}
+
+/* One more event that counts guests, unless there is a mediated VM. */
+static int guests_get(struct vpmu_perf_system *sys)
+{
+	int32_t guests = vpmu_atomic_read(&sys->guests);
+
+	do {
+		if (guests < 0)
+			return -VPMU_EOPNOTSUPP;
+	} while (!vpmu_atomic_cas(&sys->guests, &guests, guests + 1));
+	return 0;
+}
+
+static void guests_put(struct vpmu_perf_system *sys)
+{
+	int32_t guests = vpmu_atomic_read(&sys->guests);
+
+	while (!vpmu_atomic_cas(&sys->guests, &guests, guests - 1))
+		;
+}
+
+static int event_resolve(struct vpmu_perf_event *ev, const struct vpmu_perf_system *sys)
+{
+	const struct vpmu_event_attr *attr = &ev->attr.event;
+	int err;
+
+	if (attr->shared >= VPMU_SHARED_COUNT || (attr->no_counter && !attr->shared))
+		return -VPMU_EINVAL;
+	if (attr->no_counter) {
+		ev->head.quality = VPMU_QUALITY_EXACT;
+		return 0;
+	}
+	err = vpmu_event_resolve(sys->model, attr->select, attr->fixed, attr->banks,
+				 sys->supplied, &ev->recipe);
+	ev->head.quality = ev->recipe.quality;
+	ev->allowed = vpmu_event_slots(sys->model, attr->select, attr->fixed);
+	if (!err && !ev->allowed)
+		err = -VPMU_ENOENT;
+	return err;
+}
+
+/* Whether the group of @leader, with @ev, fits on an empty PMU. */
+static bool group_fits(const struct vpmu_perf_system *sys, struct vpmu_perf_event *leader,
+		       struct vpmu_perf_event *ev)
+{
+	struct vpmu_perf_event *member;
+	struct vpmu_perf_set set;
+
+	memset(&set, 0, sizeof(set));
+	if (leader)
+		perf_for_each_member(member, leader)
+			if (!vpmu_set_add(&set, member, sys->model))
+				return false;
+	return vpmu_set_add(&set, ev, sys->model);
+}
+
+static int event_check_leader(const struct vpmu_perf_event *leader,
+			      const struct vpmu_perf_attr *attr,
+			      const struct vpmu_perf_context *ctx)
+{
+	if (!leader)
+		return 0;
+	if (leader->ctx != ctx || leader->leader != leader ||
+	    attr->event.pinned || attr->exclusive || attr->cpu != leader->attr.cpu)
+		return -VPMU_EINVAL;
+	return 0;
+}
+
+static void event_link(struct vpmu_perf_event *ev, struct vpmu_perf_event *leader)
+{
+	struct vpmu_perf_event *last;
+
+	if (leader) {
+		for (last = leader; last->sibling; last = last->sibling)
+			;
+		last->sibling = ev;
+		ev->leader = leader;
+		return;
+	}
+	ev->leader = ev;
+	ev->index = ev->ctx->next_index++;
+	ev->ctx->groups[ev->attr.event.pinned].n_all++;
+}
+
+/* Leaves the owner's fields of the head as they are. */
+static void event_clear(struct vpmu_perf_event *ev, struct vpmu_provider *provider)
+{
+	struct vpmu_event head = ev->head;
+
+	memset(ev, 0, sizeof(*ev));
+	ev->head = head;
+	ev->head.provider = provider;
+	ev->slot = -1;
+	ev->left = VPMU_NEVER;
+}
+
+int vpmu_event_open(struct vpmu_perf_event *ev, const struct vpmu_perf_attr *attr,
+		    struct vpmu_perf_context *ctx, struct vpmu_perf_system *sys,
+		    struct vpmu_provider *provider, int slot)
+{
+	/* An event's head is the first member of ours. */
+	struct vpmu_perf_event *leader = (struct vpmu_perf_event *)attr->event.leader;
+	int err;
+
+	if (attr->size < sizeof(*attr) || attr->event.size < sizeof(attr->event))
+		return -VPMU_EINVAL;
+	event_clear(ev, provider);
+	ev->attr = *attr;
+	ev->ctx = ctx;
+	err = event_resolve(ev, sys);
+	if (!err)
+		err = event_check_leader(leader, attr, ctx);
+	if (err)
+		return err;
+	if (slot >= 0)
+		ev->allowed = 1u << slot;
+	if (!group_fits(sys, leader, ev))
+		return -VPMU_EINVAL;
+	if (counts_guests(ev)) {
+		err = guests_get(sys);
+		if (err)
+			return err;
+	}
+	event_begin(ctx);
+	event_link(ev, leader);
+	ev->stamp = event_clock(ev);
+	if (attr->event.period && !provider)
+		ev->left = attr->event.period;
+	if (!attr->disabled)
+		(void)vpmu_perf_enable(ev);
+	event_commit(ctx);
+	return 0;
+}
+
+int vpmu_perf_open(struct vpmu_perf_event *ev, const struct vpmu_perf_attr *attr,
+		   struct vpmu_perf_cpu *cpu, struct vpmu_perf_task *task)
+{
+	if (!cpu && !task)
+		return -VPMU_EINVAL;
+	return vpmu_event_open(ev, attr, task ? &task->ctx : &cpu->ctx,
+			       task ? task->system : cpu->system, NULL, -1);
+}
+
+static void event_unlink(struct vpmu_perf_event *ev)
+{
+	struct vpmu_perf_event *at = ev->leader;
+
+	while (at->sibling != ev)
+		at = at->sibling;
+	at->sibling = ev->sibling;
+}
+
+/* A group loses its leader: each sibling is one of its own, the youngest so far. */
+static void event_disband(struct vpmu_perf_event *leader)
+{
+	struct vpmu_perf_event *ev, *next;
+
+	if (leader->queued)
+		vpmu_groups_remove(&leader->ctx->groups[leader->attr.event.pinned], leader);
+	leader->ctx->groups[leader->attr.event.pinned].n_all--;
+	for (ev = leader->sibling; ev; ev = next) {
+		next = ev->sibling;
+		event_update_time(ev);
+		ev->sibling = NULL;
+		event_link(ev, NULL);
+		vpmu_event_queue(ev);
+	}
+	leader->sibling = NULL;
+}
+
+static struct vpmu_perf_system *event_system(const struct vpmu_perf_event *ev)
+{
+	/* A task's context is the first member of the task. */
+	if (ev->ctx->task)
+		return ((struct vpmu_perf_task *)ev->ctx)->system;
+	return ev->ctx->cpu->system;
+}
+
+void vpmu_perf_close(struct vpmu_perf_event *ev)
+{
+	const struct vpmu_perf_context *ctx = ev->ctx;
+
+	event_begin(ctx);
+	if (ev->leader == ev)
+		event_disband(ev);
+	else
+		event_unlink(ev);
+	vpmu_sched_stop(ev);
+	vpmu_sched_evict(ev);
+	vpmu_event_set_state(ev, VPMU_EVENT_OFF);
+	event_commit(ctx);
+	if (counts_guests(ev))
+		guests_put(event_system(ev));
+}
+
+/* Enable, disable, read */
+
+int vpmu_perf_enable(struct vpmu_perf_event *ev)
+{
+	if (perf_runnable(ev))
+		return 0;
+	event_begin(ev->ctx);
+	vpmu_event_set_state(ev, VPMU_EVENT_INACTIVE);
+	if (!ev->leader->attr.event.pinned) {
+		/* It may have to wait: its owner hears of it now, and when it counts. */
+		ev->missed = true;
+		if (ev->head.changed)
+			ev->head.changed(&ev->head);
+	}
+	if (ev->leader == ev)
+		vpmu_event_queue(ev);
+	if (ev->leader == ev || ev->leader->state == VPMU_EVENT_ACTIVE)
+		vpmu_sched_enabled(ev);
+	event_commit(ev->ctx);
+	return vpmu_perf_state(ev) == VPMU_EVENT_ERROR ? -VPMU_EBUSY : 0;
+}
+
+void vpmu_perf_disable(struct vpmu_perf_event *ev)
+{
+	if (!perf_runnable(ev))
+		return;
+	event_begin(ev->ctx);
+	vpmu_sched_stop(ev);
+	vpmu_event_set_state(ev, VPMU_EVENT_OFF);
+	ev->missed = false;
+	if (ev->leader == ev)
+		vpmu_event_queue(ev);
+	event_commit(ev->ctx);
+}
+
+uint64_t vpmu_perf_count(struct vpmu_perf_event *ev)
+{
+	struct vpmu_perf_cpu *cpu = ev->ctx->cpu;
+
+	if (!cpu || ev->slot < 0 || cpu->held[ev->slot] != ev)
+		return ev->base;
+	return ev->base + vpmu_silicon_read(&cpu->silicon, (unsigned int)ev->slot);
+}
+
+void vpmu_perf_arm(struct vpmu_perf_event *ev, uint64_t left)
+{
+	struct vpmu_perf_cpu *cpu = ev->ctx->cpu;
+
+	if (!ev->attr.event.period)
+		left = VPMU_NEVER;
+	ev->left = left;
+	if (cpu && ev->slot >= 0 && cpu->held[ev->slot] == ev)
+		vpmu_silicon_arm(&cpu->silicon, (unsigned int)ev->slot, left,
+				 ev->attr.event.period);
+}
+
+void vpmu_perf_read(struct vpmu_perf_event *ev, struct vpmu_perf_value *value)
+{
+	event_begin(ev->ctx);
+	event_update_time(ev);
+	value->count = vpmu_perf_count(ev);
+	value->enabled = ev->enabled;
+	value->running = ev->running;
+	value->overflows = ev->overflows;
+	value->state = vpmu_perf_state(ev);
+	event_commit(ev->ctx);
+}
