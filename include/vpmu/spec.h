@@ -5,14 +5,21 @@
  *	host event:  TARGET:EVENT[:OPTION]...
  *	TARGET       cpuN   a CPU event of CPU N
  *	             vcpuN  a task event of vCPU N's thread
- *	EVENT        a name of the model's table in any case, perf's generic names
- *	             (cycles, instructions, branches, ref-cycles), or rHEX (unit mask
- *	             and event select, as perf has it)
- *	OPTION       pinned | off | u | k | G (guest only) | H (host only) |
- *	             exclusive | period=N | id of shared: lbr[=FILTER]
+ *	EVENT        a name of the model's table in any case; one of perf's generic
+ *	             names (cycles, instructions, branches, ref-cycles, ...); or rHEX,
+ *	             as perf has it: event select 7:0, unit mask 15:8, edge 18, inv 23,
+ *	             counter mask 31:24
+ *	OPTION       pinned | off | exclusive | period=N | lbr[=FILTER], or letters as
+ *	             after perf's colon, each once: u k (user, kernel; both if neither
+ *	             is there), G or H (guest only, host only)
  *
  *	filter:      allow|deny[:ENTRY]...
- *	ENTRY        EVENT | fixedN | mask=SELECT/MASK/MATCH | except=SELECT/MASK/MATCH
+ *	ENTRY        EVENT (rHEX of event select and unit mask only) | fixedN |
+ *	             mask=SELECT/MASK/MATCH, event selects and unit masks in hex |
+ *	             except=SELECT/MASK/MATCH, behind an entry of the same select
+ *
+ * An event that only a fixed counter counts stands in a filter for that counter;
+ * any other one for the general-purpose counters only, as in KVM.
  *
  * Grammar with examples: docs/HOST-EVENTS.md.
  */
@@ -23,7 +30,7 @@
 #include <vpmu/perf.h>
 
 struct vpmu_spec_error {
-	size_t at, length;  /* what is wrong in the text: characters, from 0 */
+	size_t at, length;  /* what is wrong in the text: bytes, from 0 */
 	const char *what;   /* what is wrong with it */
 	const char *needed; /* what could stand there */
 };
@@ -40,10 +47,11 @@ struct vpmu_host_event {
  * @text:   NUL-terminated
  * @model:  whose event names
  * @n_cpus: CPU numbers must be below it
- * @out:    filled on success
+ * @out:    filled on success; its leader is NULL, its id 0
  * @err:    filled on failure
  *
- * Pure. Returns 0, or -VPMU_EINVAL.
+ * Whether anybody counts the event is not looked at. Pure. Returns 0, or
+ * -VPMU_EINVAL.
  */
 int vpmu_spec_host_event(const char *text, const struct vpmu_model *model,
 			 uint32_t n_cpus, struct vpmu_host_event *out,
@@ -52,7 +60,10 @@ int vpmu_spec_host_event(const char *text, const struct vpmu_model *model,
 /**
  * Parse an event filter.
  *
+ * @model:  whose event names
+ * @out:    filled on success
  * @events: room for VPMU_FILTER_EVENTS_MAX entries, used by @out afterwards
+ * @err:    filled on failure
  *
  * Pure. Returns 0, or -VPMU_EINVAL.
  */
