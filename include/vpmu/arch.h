@@ -95,7 +95,8 @@ uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v);
 
 /**
  * A guest's RDMSR. @value is written only when VPMU_HANDLED. Changes nothing that
- * a guest can see.
+ * a guest can see; of the loss block it first makes what is to be read true, and
+ * may then call ops->kick.
  */
 enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr, uint64_t *value);
 
@@ -104,7 +105,7 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr, uint64_t *va
  *
  * @value: EDX:EAX; a set reserved bit is a fault, never masked silently
  *
- * May call every hook of ops.h but kick, and every one of the provider.
+ * May call every hook of ops.h, and every one of the provider.
  * Returns VPMU_NOT_MINE when @msr is no PMU register of any model; VPMU_FAULT also
  * for PMU registers that this configuration does not have.
  */
@@ -123,8 +124,9 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx,
 				 uint64_t *value);
 
 /**
- * Second half of overflows: to be called on the vCPU before it enters the guest,
- * after ops->kick. Sets status bits, freezes, raises the PMI (ops->pmi, once).
+ * Second half of overflows and of losses: to be called on the vCPU before it
+ * enters the guest, after ops->kick. Sets status bits, freezes, finds out what was
+ * lost, raises the PMI (ops->pmi, once).
  */
 void vpmu_arch_service(struct vpmu_arch *v);
 
@@ -141,13 +143,15 @@ void vpmu_arch_smm(struct vpmu_arch *v, bool entered);
  * now on.
  *
  * May create and release events. Returns 0, or what vpmu_filter_check() returns;
- * then the old one stays.
+ * also -VPMU_EINVAL for a masked entry with event select bits 35:32, which Intel's
+ * have not; then the old one stays.
  */
 int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f);
 
 /**
- * A slice of time has passed: gives events back that are disabled and that the
- * guest has not touched for a whole slice. To be called on the vCPU about every
+ * A slice of time has passed: gives events back that are disabled and whose
+ * counter and selector the guest has not written for a whole slice (reads are
+ * served without an event). To be called on the vCPU about every
  * VPMU_SLICE_CYCLES while it returns true, or when its thread is scheduled in.
  *
  * May release events. Returns false when no disabled event is left.

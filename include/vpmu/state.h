@@ -18,7 +18,10 @@
 
 enum vpmu_state_id {
 	VPMU_STATE_ARCH = 1,     /* architectural register file */
-	VPMU_STATE_PROVIDER = 2, /* the provider's own section */
+	VPMU_STATE_PROVIDER = 2, /* the provider's own section; those that count on
+				    silicon write the same (direct.c) and load each
+				    other's */
+	VPMU_STATE_LOSS = 3,     /* the loss block, where the guest has one */
 };
 
 /* A cursor over a caller's buffer; once an access failed, `error` stays set. */

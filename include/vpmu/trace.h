@@ -56,7 +56,7 @@ struct vpmu_trace_ring {
 	uint64_t dropped;
 };
 
-/** Returns 0, or -VPMU_EINVAL when @size is not a power of two. */
+/** Returns 0, or -VPMU_EINVAL when @size is not a power of two or @record is NULL. */
 int vpmu_trace_init(struct vpmu_trace_ring *ring, struct vpmu_trace_record *record,
 		    uint32_t size);
 

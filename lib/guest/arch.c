@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* The architectural PMU: configuration, power-on state, CPUID, PMI, SMM. */
+/* The architectural PMU: configuration, power-on state, CPUID, PMI, SMM, queries. */
 #include "arch_internal.h"
 
 /* A configuration with its defaults filled in. */
@@ -105,6 +105,50 @@ static int arch_plan_fixed(const struct vpmu_arch_config *cfg,
 	return 0;
 }
 
+/* Bits 35:32 of an event select are AMD's; KVM refuses them as we do. */
+static int arch_check_filter(const struct vpmu_filter *f)
+{
+	int ret = f ? vpmu_filter_check(f) : 0;
+	uint32_t i;
+
+	if (ret || !f || !(f->flags & VPMU_FILTER_MASKED))
+		return ret;
+	for (i = 0; i < f->n_events; i++)
+		if (f->events[i] >> 32 & 0xf)
+			return -VPMU_EINVAL;
+	return 0;
+}
+
+#define ARCH_CPUID_FIRST	0x40000100u
+#define ARCH_CPUID_LAST		0x4000ff00u
+
+static bool arch_has_clock(const struct vpmu_provider_ops *p)
+{
+	return p->size >= offsetof(struct vpmu_provider_ops, clock) + sizeof(p->clock) &&
+	       p->clock;
+}
+
+static int arch_check_told(const struct vpmu_arch_config *cfg, struct vpmu_error *err)
+{
+	uint32_t base = cfg->cpuid_base;
+	int ret = arch_check_filter(cfg->filter);
+
+	if (ret)
+		return arch_refuse(err, ret, "event filter's entries, action and flags",
+				   cfg->filter->n_events, VPMU_FILTER_EVENTS_MAX);
+	if (!base)
+		return 0;
+	if (base < ARCH_CPUID_FIRST || base > ARCH_CPUID_LAST || base & 0xff)
+		return arch_refuse(err, -VPMU_EINVAL,
+				   "cpuid_base, a multiple of 100H from 40000100H",
+				   base, ARCH_CPUID_LAST);
+	if (!arch_has_clock(cfg->provider->ops))
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "cpuid_base, limited by the provider without a clock",
+				   base, 0);
+	return 0;
+}
+
 static int arch_plan_make(const struct vpmu_arch_config *cfg,
 			  struct arch_plan *plan, struct vpmu_error *err)
 {
@@ -113,6 +157,8 @@ static int arch_plan_make(const struct vpmu_arch_config *cfg,
 
 	if (!ret)
 		ret = arch_check_model(cfg->model, err);
+	if (!ret)
+		ret = arch_check_told(cfg, err);
 	if (ret)
 		return ret;
 	m = cfg->model;
@@ -203,6 +249,21 @@ static void arch_resolve_behaviour(struct vpmu_arch *v)
 	}
 }
 
+static void arch_resolve_told(struct vpmu_arch *v, const struct vpmu_arch_config *cfg)
+{
+	const struct vpmu_provider_ops *p = cfg->provider->ops;
+
+	v->filter = cfg->filter;
+	v->cpuid_base = cfg->cpuid_base;
+	if (!v->cpuid_base)
+		return;
+	v->clock = p->clock;
+	if (p->size >= offsetof(struct vpmu_provider_ops, running) + sizeof(p->running))
+		v->running = p->running;
+	v->has[ARCH_HAS_LOSS] = VPMU_MSR_LOSS_CTRL - VPMU_MSR_LOSS;
+	v->has[ARCH_HAS_LOSS_PMC] = 4 * v->n_pmc;
+}
+
 /* Architectural events that nobody counts are unavailable. */
 static void arch_resolve_cpuid(struct vpmu_arch *v)
 {
@@ -251,6 +312,7 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 	v->n_pmc = plan.n_gp + plan.n_fixed;
 	arch_resolve_masks(v);
 	arch_resolve_behaviour(v);
+	arch_resolve_told(v, cfg);
 	arch_resolve_cpuid(v);
 	vpmu_arch_reset(v, false);
 	return 0;
@@ -264,17 +326,50 @@ void vpmu_arch_reset(struct vpmu_arch *v, bool init)
 	}
 	vpmu_pmc_release_all(v);
 	(void)vpmu_atomic_take(&v->pending);
+	(void)vpmu_atomic_take(&v->changed);
 	memset(&v->r, 0, sizeof(v->r));
 	v->r.global_ctrl = v->global_ctrl_reset;
 	v->own = 0;
 	v->on = 0;
 	v->vain = 0;
+	v->touched = 0;
+	vpmu_loss_reset(v);
+}
+
+/* Our own leaves, if it is one of them; each whole. */
+static bool arch_cpuid_own(const struct vpmu_arch *v, uint32_t leaf,
+			   struct vpmu_cpuid *regs)
+{
+	if (!v->cpuid_base || leaf - v->cpuid_base > VPMU_CPUID_LOSS)
+		return false;
+	memset(regs, 0, sizeof(*regs));
+	switch (leaf - v->cpuid_base) {
+	case 0:
+		regs->eax = v->cpuid_base + VPMU_CPUID_LOSS;
+		regs->ebx = VPMU_CPUID_SIGNATURE_EBX;
+		regs->ecx = VPMU_CPUID_SIGNATURE_ECX;
+		regs->edx = VPMU_CPUID_SIGNATURE_EDX;
+		break;
+	case VPMU_CPUID_FEATURES:
+		regs->eax = VPMU_CPUID_FEATURE_LOSS;
+		break;
+	default:
+		regs->eax = VPMU_LOSS_VERSION | (uint32_t)v->n_gp << 8 |
+			    (uint32_t)v->n_fixed << 16;
+		regs->ebx = VPMU_MSR_LOSS;
+		regs->ecx = (uint32_t)v->provider->time_hz;
+		regs->edx = (uint32_t)(v->provider->time_hz >> 32);
+		break;
+	}
+	return true;
 }
 
 bool vpmu_arch_cpuid(const struct vpmu_arch *v, uint32_t leaf, uint32_t subleaf,
 		     struct vpmu_cpuid *regs)
 {
-	(void)subleaf; /* neither leaf has any */
+	(void)subleaf; /* no leaf has any */
+	if (arch_cpuid_own(v, leaf, regs))
+		return true;
 	if (leaf == 1) {
 		regs->ecx &= ~(1u << 15);
 		regs->ecx |= v->capabilities ? 1u << 15 : 0;
@@ -319,17 +414,29 @@ static void arch_freeze(struct vpmu_arch *v)
 	vpmu_pmc_gate(v);
 }
 
+/*
+ * A PMI for a loss has no status bit and freezes nothing: who does not look at
+ * the loss block would never acknowledge it.
+ */
 void vpmu_arch_service(struct vpmu_arch *v)
 {
 	uint32_t pmcs = vpmu_atomic_take(&v->pending);
+	bool pmi;
 
-	if (!pmcs)
+	if (vpmu_atomic_read(&v->changed))
+		vpmu_loss_poll(v);
+	pmi = v->loss.pmi;
+	v->loss.pmi = false;
+	if (pmcs)
+		arch_raise_status(v, vpmu_pmc_bits(v, pmcs));
+	if (pmcs & vpmu_pmc_interrupting(v)) {
+		pmi = true;
+		if (v->r.debugctl & VPMU_DEBUGCTL_FREEZE_PERFMON)
+			arch_freeze(v);
+	}
+	if (!pmi)
 		return;
-	arch_raise_status(v, vpmu_pmc_bits(v, pmcs));
-	if (!(pmcs & vpmu_pmc_interrupting(v)))
-		return;
-	if (v->r.debugctl & VPMU_DEBUGCTL_FREEZE_PERFMON)
-		arch_freeze(v);
+	vpmu_trace(v->ops, v->ctx, VPMU_TRACE_PMI, 0, 0, v->r.status, 0);
 	v->ops->pmi(v->ctx, true);
 }
 
@@ -353,6 +460,22 @@ void vpmu_arch_smm(struct vpmu_arch *v, bool entered)
 		v->r.smm_global_ctrl = 0;
 	}
 	vpmu_pmc_gate(v);
+}
+
+int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
+{
+	int ret = arch_check_filter(f);
+
+	if (ret)
+		return ret;
+	v->filter = f;
+	vpmu_pmc_filter(v);
+	return 0;
+}
+
+bool vpmu_arch_slice(struct vpmu_arch *v)
+{
+	return vpmu_pmc_slice(v);
 }
 
 bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told)
@@ -379,6 +502,7 @@ bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc,
 	if (pmc >= v->n_pmc)
 		return false;
 	ev = vpmu_pmc_event(v, pmc);
+	vpmu_loss_poll(v);
 	info->select = pmc < v->n_gp ? v->r.evtsel[pmc]
 				     : vpmu_pmc_fixed_bits(v, pmc - v->n_gp);
 	info->value = vpmu_pmc_read(v, pmc);
@@ -391,5 +515,9 @@ bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc,
 		vpmu_pmc_attr(v, pmc, &attr);
 		info->quality = ops->quality(v->provider, &attr);
 	}
+	info->loss = v->loss.pmc[pmc].reason;
+	info->generation = v->loss.pmc[pmc].generation;
+	info->time_enabled = v->clock ? vpmu_loss_enabled(v, pmc) : 0;
+	info->time_running = v->clock ? vpmu_loss_running(v, pmc) : 0;
 	return true;
 }

@@ -31,6 +31,10 @@ enum arch_has {
 	ARCH_HAS_GLOBAL,       /* version 2 */
 	ARCH_HAS_STREAMLINED,  /* version 4 */
 	ARCH_HAS_CAPABILITIES, /* PDCM */
+	/* From here on no register of ours at all, unless the block is offered. */
+	ARCH_HAS_LOSS,
+	ARCH_HAS_LOSS_PMC,     /* four for each counter */
+	ARCH_HAS_LOSS_NONE,
 	ARCH_HAS_COUNT
 };
 
@@ -74,6 +78,25 @@ struct arch_made {
 	uint8_t banks;
 };
 
+/* What the guest is told of a counter. */
+struct arch_loss_pmc {
+	uint64_t enabled; /* time; minus the clock when last switched on, while on */
+	uint64_t running; /* likewise; where the provider knows: of past events */
+	uint32_t generation;
+	uint8_t reason, last; /* enum vpmu_loss: now, and of the latest loss */
+};
+
+/* Losses: what the guest can read first, then what it follows from. */
+struct arch_loss {
+	struct arch_loss_pmc pmc[ARCH_PMC_MAX];
+	uint64_t generation;
+	uint64_t ctrl;
+	uint64_t now; /* the provider's clock, as it was last asked */
+	uint32_t on, run; /* counters whose times go on */
+	uint32_t lost, filtered, vain; /* those that are on and do not count */
+	bool pmi; /* due */
+};
+
 struct vpmu_arch {
 	/* Resolved at init, never changed. */
 	const struct vpmu_model *model;
@@ -92,16 +115,28 @@ struct vpmu_arch {
 	uint8_t version;
 	uint8_t n_gp, n_fixed, n_pmc;
 	uint8_t has[ARCH_HAS_COUNT];
+	uint32_t cpuid_base;    /* of our own leaves, 0: none */
+	/* The provider's; clock NULL: no times are kept. */
+	uint64_t (*clock)(struct vpmu_provider *p, bool hold);
+	uint64_t (*running)(struct vpmu_event *ev);
 
+	const struct vpmu_filter *filter; /* the VM's, or NULL */
 	struct arch_regs r;
 	struct arch_told told;
+	struct arch_loss loss;
 	uint32_t pending; /* counters that overflowed; atomics only, any thread */
+	uint32_t changed; /* those whose event's state has changed; likewise */
 
 	/* Derived from the registers: sets of counters. */
 	uint32_t own;  /* enabled by their own register */
 	uint32_t made; /* have an event of the provider, enabled or parked */
 	uint32_t on;   /* enabled by every gate */
 	uint32_t vain; /* nobody counts their selector: not to be tried again */
+	uint32_t filtered; /* the filter denies their selector */
+	uint32_t touched;  /* written to since the last slice */
+	uint32_t batch;    /* depth of vpmu_pmc_begin() */
+	bool settle;       /* at the end of the batch, losses are to be looked for */
+	bool unplaced;     /* some event could not be enabled */
 	struct arch_made event[ARCH_PMC_MAX];
 	/* The provider's events follow, each of event_size bytes. */
 };
@@ -159,7 +194,46 @@ void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
 		   struct vpmu_event_attr *attr);
 struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc);
 
+/** Bring everything in line with v->filter, which has changed. */
+void vpmu_pmc_filter(struct vpmu_arch *v);
+
+/** Give back what is parked and was not written to in a slice; see arch.h. */
+bool vpmu_pmc_slice(struct vpmu_arch *v);
+
 /* Counters whose overflow raises a PMI (INT, or the fixed counter's PMI bit). */
 uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v);
+
+/* arch_loss.c: what the guest is told. */
+
+/** Take the time: in a batch, after v->on has changed and before events follow. */
+void vpmu_loss_clock(struct vpmu_arch *v);
+
+/**
+ * Find out why counters that are on do not count. @look: ask the provider for the
+ * states of their events, too; else those that exist are taken to count.
+ */
+void vpmu_loss_settle(struct vpmu_arch *v, bool look);
+
+/** The same at any other time, so that what is read next is as of now. */
+void vpmu_loss_poll(struct vpmu_arch *v);
+
+/** Stop all times, for events to be released; the next vpmu_loss_clock() resumes. */
+void vpmu_loss_stop(struct vpmu_arch *v);
+
+/** RESET: every event has been released, and nothing is on. */
+void vpmu_loss_reset(struct vpmu_arch *v);
+
+/** Totals as of the last time that was taken. */
+uint64_t vpmu_loss_enabled(struct vpmu_arch *v, unsigned int pmc);
+uint64_t vpmu_loss_running(struct vpmu_arch *v, unsigned int pmc);
+
+/* Handlers of the block's registers; see arch_msr.c. */
+enum vpmu_result vpmu_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value);
+enum vpmu_result vpmu_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
+				     uint64_t *value);
+enum vpmu_result vpmu_loss_ctrl_write(struct vpmu_arch *v, unsigned int i,
+				      uint64_t value);
+enum vpmu_result vpmu_loss_pmc_read(struct vpmu_arch *v, unsigned int i,
+				    uint64_t *value);
 
 #endif /* VPMU_ARCH_INTERNAL_H */

@@ -31,7 +31,10 @@ static enum vpmu_result evtsel_read(struct vpmu_arch *v, unsigned int i,
 	return VPMU_HANDLED;
 }
 
-/* Pin control and AnyThread are kept, and change nothing that is counted. */
+/*
+ * Pin control and AnyThread are kept, and change nothing that is counted. Any
+ * change tries again what has lost its counter.
+ */
 static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
 				     uint64_t value)
 {
@@ -39,9 +42,10 @@ static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
 
 	if (value & ~v->valid.evtsel)
 		return VPMU_FAULT;
+	v->touched |= 1u << i;
 	v->r.evtsel[i] = value;
 	if (changed & (ARCH_SELECT | VPMU_EVTSEL_USR | VPMU_EVTSEL_OS |
-		       VPMU_EVTSEL_EN))
+		       VPMU_EVTSEL_EN) || (changed && v->loss.lost >> i & 1))
 		vpmu_pmc_changed(v, 1u << i);
 	return VPMU_HANDLED;
 }
@@ -106,9 +110,16 @@ static enum vpmu_result fixed_ctrl_write(struct vpmu_arch *v, unsigned int i,
 	if (value & ~v->valid.fixed_ctrl)
 		return VPMU_FAULT;
 	v->r.fixed_ctrl = value;
-	for (i = 0; i < v->n_fixed; i++)
-		if (changed >> (4 * i) & (VPMU_FIXED_OS | VPMU_FIXED_USR))
-			pmcs |= 1u << (v->n_gp + i);
+	for (i = 0; i < v->n_fixed; i++) {
+		uint32_t bit = 1u << (v->n_gp + i);
+
+		if (!(changed >> (4 * i) & 0xf))
+			continue;
+		v->touched |= bit;
+		if (changed >> (4 * i) & (VPMU_FIXED_OS | VPMU_FIXED_USR) ||
+		    v->loss.lost & bit)
+			pmcs |= bit;
+	}
 	if (pmcs)
 		vpmu_pmc_changed(v, pmcs);
 	return VPMU_HANDLED;
@@ -283,10 +294,15 @@ static const struct arch_msr arch_msrs[] = {
 	{ 0x1600, 32, ARCH_HAS_NONE, NULL, NULL },
 	/* version 6: GP and fixed counters and their configuration */
 	{ 0x1900, 192, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_LOSS_GENERATION, 2, ARCH_HAS_LOSS, vpmu_loss_read, NULL },
+	{ VPMU_MSR_LOSS_CTRL, 1, ARCH_HAS_LOSS,
+	  vpmu_loss_ctrl_read, vpmu_loss_ctrl_write },
+	{ VPMU_MSR_LOSS_CTRL + 1, 13, ARCH_HAS_LOSS_NONE, NULL, NULL },
+	{ VPMU_MSR_LOSS_PMC(0), 240, ARCH_HAS_LOSS_PMC, vpmu_loss_pmc_read, NULL },
 };
 
-/* The last row that starts at or before @msr, if @msr is in it. */
-static const struct arch_msr *arch_msr_find(uint32_t msr)
+/* The last row that starts at or before @msr, if @msr is in it and ours. */
+static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t msr)
 {
 	size_t lo = 0, hi = sizeof(arch_msrs) / sizeof(arch_msrs[0]);
 
@@ -300,29 +316,41 @@ static const struct arch_msr *arch_msr_find(uint32_t msr)
 	}
 	if (!lo || msr - arch_msrs[lo - 1].first >= arch_msrs[lo - 1].n)
 		return NULL;
+	if (arch_msrs[lo - 1].has >= ARCH_HAS_LOSS && !v->has[ARCH_HAS_LOSS])
+		return NULL;
 	return &arch_msrs[lo - 1];
 }
 
 enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr,
 				 uint64_t *value)
 {
-	const struct arch_msr *row = arch_msr_find(msr);
+	const struct arch_msr *row = arch_msr_find(v, msr);
+	enum vpmu_result result;
 
 	if (!row)
 		return VPMU_NOT_MINE;
 	if (msr - row->first >= v->has[row->has] || !row->read)
 		return VPMU_FAULT;
-	return row->read(v, msr - row->first, value);
+	result = row->read(v, msr - row->first, value);
+	if (result == VPMU_HANDLED)
+		vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDMSR,
+			   msr, *value);
+	return result;
 }
 
 enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr,
 				 uint64_t value)
 {
-	const struct arch_msr *row = arch_msr_find(msr);
+	const struct arch_msr *row = arch_msr_find(v, msr);
+	enum vpmu_result result;
 
 	if (!row)
 		return VPMU_NOT_MINE;
 	if (msr - row->first >= v->has[row->has] || !row->write)
 		return VPMU_FAULT;
-	return row->write(v, msr - row->first, value);
+	result = row->write(v, msr - row->first, value);
+	if (result == VPMU_HANDLED)
+		vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_WRMSR,
+			   msr, value);
+	return result;
 }

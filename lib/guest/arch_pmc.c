@@ -5,22 +5,31 @@
  * An event is made when the counter's own register enables it, so that what it
  * counts stays demanded while GLOBAL_CTRL toggles, which guests do at every
  * context switch. When its own enable is cleared it is parked: disabled, and
- * used again if the same selector comes back. All are given back when no own
- * enable is left, so that an idle PMU costs nothing.
+ * used again if the same selector comes back. What is parked and whose registers
+ * were not written for a slice is given back, so that an idle PMU costs nothing.
  */
 #include "arch_internal.h"
 
 void vpmu_pmc_begin(struct vpmu_arch *v)
 {
+	v->batch++;
 	if (v->provider->ops->begin)
 		v->provider->ops->begin(v->provider);
 }
 
 void vpmu_pmc_commit(struct vpmu_arch *v)
 {
+	bool look;
+
 	/* What could not be placed stands still; the event's state says so. */
-	if (v->provider->ops->commit)
-		(void)v->provider->ops->commit(v->provider);
+	if (v->provider->ops->commit && v->provider->ops->commit(v->provider) < 0)
+		v->unplaced = true;
+	if (--v->batch || !v->settle)
+		return;
+	look = v->unplaced;
+	v->settle = false;
+	v->unplaced = false;
+	vpmu_loss_settle(v, look);
 }
 
 struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc)
@@ -71,6 +80,15 @@ static void pmc_overflowed(struct vpmu_event *ev)
 	v->ops->kick(v->ctx);
 }
 
+/* First half of a loss, or of its end: likewise. */
+static void pmc_state_changed(struct vpmu_event *ev)
+{
+	struct vpmu_arch *v = ev->owner;
+
+	vpmu_atomic_or(&v->changed, 1u << ev->index);
+	v->ops->kick(v->ctx);
+}
+
 uint64_t vpmu_pmc_read(struct vpmu_arch *v, unsigned int pmc)
 {
 	uint64_t value = v->r.counter[pmc];
@@ -87,6 +105,7 @@ void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
 	const struct vpmu_provider_ops *ops = v->provider->ops;
 
+	v->touched |= 1u << pmc;
 	if (!(v->made & 1u << pmc)) {
 		v->r.counter[pmc] = value;
 		return;
@@ -133,6 +152,7 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 	if (!attr.banks) /* parked without a ring, by load */
 		attr.banks = v->event[pmc].banks;
 	ev->overflowed = pmc_overflowed;
+	ev->changed = pmc_state_changed;
 	ev->owner = v;
 	ev->index = pmc;
 	err = ops->create(v->provider, ev, &attr);
@@ -151,8 +171,12 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 
 static void pmc_release(struct vpmu_arch *v, unsigned int pmc)
 {
+	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
+
 	v->r.counter[pmc] = vpmu_pmc_read(v, pmc);
-	v->provider->ops->release(vpmu_pmc_event(v, pmc));
+	if (v->clock && v->running)
+		v->loss.pmc[pmc].running += v->running(ev);
+	v->provider->ops->release(ev);
 	v->made &= ~(1u << pmc);
 	v->on &= ~(1u << pmc);
 }
@@ -199,24 +223,33 @@ static uint32_t pmc_gates(const struct vpmu_arch *v)
 	return v->ungated | vpmu_pmc_set(v, v->r.global_ctrl);
 }
 
+static bool pmc_denied(const struct vpmu_arch *v, unsigned int pmc)
+{
+	if (pmc < v->n_gp)
+		return !vpmu_filter_allows(v->filter, v->r.evtsel[pmc] & ARCH_SELECT, -1);
+	return !vpmu_filter_allows(v->filter, 0, (int)(pmc - v->n_gp));
+}
+
 /*
  * Bring the provider's events in line with the registers. @fresh: counters whose
  * own register has just been written; their events are made even while a gate
  * is closed. What failed for want of a counter is tried again whenever its gate
- * opens.
+ * opens or its register is written, and never of its own accord.
  */
 static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
 {
 	const struct vpmu_provider_ops *ops = v->provider->ops;
 	uint32_t on = v->own & pmc_gates(v);
 	uint32_t start = on & ~v->on, stop = v->on & ~on & v->made;
-	uint32_t make = ((fresh & v->own) | start) & ~(v->made | v->vain);
+	uint32_t make = ((fresh & v->own) | start) & ~(v->made | v->vain | v->filtered);
+	uint32_t again = start | (fresh & on & v->loss.lost);
 	unsigned int pmc;
 
 	v->on = on;
-	if (!(make | stop | (start & v->made)))
+	if (!(make | stop | (again & v->made)) && on == v->loss.on)
 		return;
 	vpmu_pmc_begin(v);
+	vpmu_loss_clock(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++) {
 		uint32_t bit = 1u << pmc;
 
@@ -224,9 +257,11 @@ static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
 			ops->disable(vpmu_pmc_event(v, pmc));
 		if (make & bit)
 			pmc_make(v, pmc);
-		if ((start | make) & on & v->made & bit)
-			(void)ops->enable(vpmu_pmc_event(v, pmc));
+		if ((again | make) & on & v->made & bit &&
+		    ops->enable(vpmu_pmc_event(v, pmc)) < 0)
+			v->unplaced = true;
 	}
+	v->settle = true;
 	vpmu_pmc_commit(v);
 }
 
@@ -235,7 +270,8 @@ void vpmu_pmc_gate(struct vpmu_arch *v)
 	pmc_update(v, 0);
 }
 
-void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)
+/* What the registers of @pmcs, or the filter, say now. */
+static void pmc_adapt(struct vpmu_arch *v, uint32_t pmcs)
 {
 	uint32_t stale = 0;
 	unsigned int pmc;
@@ -246,22 +282,33 @@ void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)
 		if (!(pmcs & bit))
 			continue;
 		v->own &= ~bit;
+		v->filtered &= ~bit;
 		if (pmc_own_enable(v, pmc))
 			v->own |= bit;
-		if ((v->made & bit) && pmc_stale(v, pmc))
+		if (pmc_denied(v, pmc))
+			v->filtered |= bit;
+		if ((v->made & bit) && (v->filtered & bit || pmc_stale(v, pmc)))
 			stale |= bit;
 	}
-	if (!v->own)
-		stale = v->made;
-	v->vain &= ~pmcs;
-	if (!(stale | ((v->own | v->made) & pmcs))) {
-		v->on &= ~pmcs;
+	if (!((v->own | v->made | v->on) & pmcs))
 		return;
-	}
 	vpmu_pmc_begin(v);
 	pmc_release_set(v, stale);
+	v->settle = true;
 	pmc_update(v, pmcs);
 	vpmu_pmc_commit(v);
+}
+
+void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)
+{
+	v->vain &= ~pmcs;
+	pmc_adapt(v, pmcs);
+}
+
+/* What nobody counts is not tried, and told, once more. */
+void vpmu_pmc_filter(struct vpmu_arch *v)
+{
+	pmc_adapt(v, (1u << v->n_pmc) - 1);
 }
 
 void vpmu_pmc_resume(struct vpmu_arch *v, uint32_t parked)
@@ -273,10 +320,25 @@ void vpmu_pmc_resume(struct vpmu_arch *v, uint32_t parked)
 	v->vain = 0;
 	vpmu_pmc_begin(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++)
-		if (parked & 1u << pmc)
+		if (parked & 1u << pmc && !pmc_denied(v, pmc))
 			pmc_make(v, pmc);
 	vpmu_pmc_changed(v, (1u << v->n_pmc) - 1);
+	v->settle = true;
+	v->unplaced = true;
 	vpmu_pmc_commit(v);
+}
+
+bool vpmu_pmc_slice(struct vpmu_arch *v)
+{
+	uint32_t idle = v->made & ~v->own & ~v->touched;
+
+	v->touched = 0;
+	if (idle) {
+		vpmu_pmc_begin(v);
+		pmc_release_set(v, idle);
+		vpmu_pmc_commit(v);
+	}
+	return v->made & ~v->own;
 }
 
 uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v)

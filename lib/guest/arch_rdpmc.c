@@ -14,20 +14,18 @@
 enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx,
 				 uint64_t *value)
 {
-	uint32_t i = rdpmc_idx & 0xffff;
+	uint32_t pmc = rdpmc_idx & 0xffff, n = v->n_gp;
 
-	switch (rdpmc_idx >> 16) {
-	case RDPMC_TYPE_GP:
-		if (i >= v->n_gp)
-			return VPMU_FAULT;
-		*value = vpmu_pmc_read(v, i);
-		return VPMU_HANDLED;
-	case RDPMC_TYPE_FIXED:
-		if (i >= v->n_fixed)
-			return VPMU_FAULT;
-		*value = vpmu_pmc_read(v, v->n_gp + i);
-		return VPMU_HANDLED;
-	default:
+	if (rdpmc_idx >> 16 == RDPMC_TYPE_FIXED)
+		n = v->n_fixed;
+	else if (rdpmc_idx >> 16 != RDPMC_TYPE_GP)
 		return VPMU_FAULT;
-	}
+	if (pmc >= n)
+		return VPMU_FAULT;
+	if (rdpmc_idx >> 16 == RDPMC_TYPE_FIXED)
+		pmc += v->n_gp;
+	*value = vpmu_pmc_read(v, pmc);
+	vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDPMC,
+		   rdpmc_idx, *value);
+	return VPMU_HANDLED;
 }

@@ -4,22 +4,31 @@
  * may differ (it may have more GP counters), so sets of counters are saved in the
  * registers' layout.
  *
- * Body of the section VPMU_STATE_ARCH, version 1:
+ * Body of the section VPMU_STATE_ARCH, version 2:
  *   u8 version, n_gp, n_fixed, width_bits; u32 0; u64 capabilities
  *   u64 fixed_ctrl, global_ctrl, status, debugctl, smm_global_ctrl, pending
  *   u32 smm_frozen; u32 n_told
  *   n_gp times u64 evtsel
- *   n_gp + n_fixed times u64 counter, u64 banks of its event (0: has none)
+ *   n_gp + n_fixed times u64 counter, u64: [7:0] banks of its event (0: has none),
+ *     [8] touched since the last slice (version 1: 0)
  *   n_told times u64 select, times
  *
+ * Body of the section VPMU_STATE_LOSS, version 1, behind it and only where the
+ * loss block is offered; without it a PMU begins with a block of zeros:
+ *   u8 n_gp, n_fixed; u16 0; u32 a PMI is due; u64 LOSS_CTRL, generation
+ *   n_gp + n_fixed times u64 enabled, running; u32 generation; u8 reason, last; u16 0
+ *
  * Parked events are saved too: what they count stays demanded, and so keeps the
- * phase of scaled events.
+ * phase of scaled events. Times are totals; a clock's origin is nobody's business.
  */
 #include <vpmu/state.h>
 
 #include "arch_internal.h"
 
-#define ARCH_SECTION_VERSION	1
+#define ARCH_SECTION_VERSION	2
+#define LOSS_SECTION_VERSION	1
+#define ARCH_TOUCHED		(1u << 8)
+#define LOSS_TIME_MAX		((uint64_t)1 << 62) /* no clock gets there */
 #define STATE_HEAD_BYTES	16
 #define STATE_TOTAL_AT		8 /* where the header keeps its total */
 #define SECTION_HEAD_BYTES	16
@@ -31,6 +40,9 @@ struct arch_image {
 	uint64_t pending; /* in the registers' layout */
 	uint8_t n_gp, n_fixed;
 	uint8_t banks[ARCH_PMC_MAX]; /* by pmc: of its event, 0: has none */
+	uint32_t touched;
+	struct arch_loss loss;
+	bool has_arch, has_loss;
 	const uint8_t *provider; /* its body, or NULL */
 	size_t provider_bytes;
 };
@@ -57,12 +69,38 @@ static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 		vpmu_state_put(c, v->r.evtsel[i], 8);
 	for (i = 0; i < v->n_pmc; i++) {
 		vpmu_state_put(c, vpmu_pmc_read(v, i), 8);
-		vpmu_state_put(c, v->made >> i & 1 ? v->event[i].banks : 0, 8);
+		vpmu_state_put(c, (v->made >> i & 1 ? v->event[i].banks : 0u) |
+				  (v->touched >> i & 1 ? ARCH_TOUCHED : 0), 8);
 	}
 	for (i = 0; i < v->told.n; i++) {
 		vpmu_state_put(c, v->told.row[i].select, 8);
 		vpmu_state_put(c, v->told.row[i].times, 8);
 	}
+}
+
+static void put_loss(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	const struct arch_loss *l = &v->loss;
+	size_t head;
+	unsigned int i;
+
+	head = vpmu_state_section_begin(c, VPMU_STATE_LOSS, LOSS_SECTION_VERSION,
+					VPMU_STATE_MANDATORY);
+	vpmu_state_put(c, v->n_gp, 1);
+	vpmu_state_put(c, v->n_fixed, 1);
+	vpmu_state_put(c, 0, 2);
+	vpmu_state_put(c, l->pmi, 4);
+	vpmu_state_put(c, l->ctrl, 8);
+	vpmu_state_put(c, l->generation, 8);
+	for (i = 0; i < v->n_pmc; i++) {
+		vpmu_state_put(c, vpmu_loss_enabled(v, i), 8);
+		vpmu_state_put(c, vpmu_loss_running(v, i), 8);
+		vpmu_state_put(c, l->pmc[i].generation, 4);
+		vpmu_state_put(c, l->pmc[i].reason, 1);
+		vpmu_state_put(c, l->pmc[i].last, 1);
+		vpmu_state_put(c, 0, 2);
+	}
+	vpmu_state_section_end(c, head);
 }
 
 static int put_provider(struct vpmu_arch *v, struct vpmu_state_cursor *c)
@@ -94,7 +132,7 @@ static int put_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, VPMU_STATE_MAGIC, 4);
 	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
 	vpmu_state_put(c, 0, 4);
-	vpmu_state_put(c, provider ? 2 : 1, 4);
+	vpmu_state_put(c, 1 + provider + (v->clock != NULL), 4);
 	head = vpmu_state_section_begin(c, VPMU_STATE_ARCH, ARCH_SECTION_VERSION,
 					VPMU_STATE_MANDATORY);
 	put_arch(v, c);
@@ -103,6 +141,8 @@ static int put_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 		ret = put_provider(v, c);
 	if (ret)
 		return ret;
+	if (v->clock)
+		put_loss(v, c);
 	end = c->pos;
 	c->pos = STATE_TOTAL_AT;
 	vpmu_state_put(c, end, 4);
@@ -117,6 +157,8 @@ int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
 
 	memset(&c, 0, sizeof(c));
 	vpmu_pmc_begin(v);
+	if (v->on)
+		vpmu_loss_clock(v);
 	ret = put_all(v, &c);
 	*used = c.pos;
 	if (!ret && buf) {
@@ -174,15 +216,63 @@ static int get_told(struct vpmu_state_cursor *c, struct arch_told *told)
 static int get_counter(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		       struct arch_image *im, unsigned int pmc)
 {
-	uint64_t banks;
+	uint64_t event;
 
 	im->r.counter[pmc] = vpmu_state_get(c, 8);
-	banks = vpmu_state_get(c, 8);
+	event = vpmu_state_get(c, 8);
 	if ((im->r.counter[pmc] & ~v->valid.counter) ||
-	    (banks & ~(uint64_t)(VPMU_BANKS_KERNEL | VPMU_BANKS_USER)))
+	    (event & ~(uint64_t)(VPMU_BANKS_KERNEL | VPMU_BANKS_USER | ARCH_TOUCHED)))
 		return -VPMU_EINVAL;
-	im->banks[pmc] = (uint8_t)banks;
+	im->banks[pmc] = (uint8_t)event;
+	if (event & ARCH_TOUCHED)
+		im->touched |= 1u << pmc;
 	return 0;
+}
+
+static int get_loss_pmc(struct vpmu_state_cursor *c, struct arch_loss *l,
+			unsigned int pmc)
+{
+	struct arch_loss_pmc *p = &l->pmc[pmc];
+	uint64_t zero;
+
+	p->enabled = vpmu_state_get(c, 8);
+	p->running = vpmu_state_get(c, 8);
+	p->generation = (uint32_t)vpmu_state_get(c, 4);
+	p->reason = (uint8_t)vpmu_state_get(c, 1);
+	p->last = (uint8_t)vpmu_state_get(c, 1);
+	zero = vpmu_state_get(c, 2);
+	if (p->enabled > LOSS_TIME_MAX || p->running > p->enabled || zero ||
+	    p->last > VPMU_LOSS_NOT_COUNTED || (p->reason && p->reason != p->last))
+		return -VPMU_EINVAL;
+	if (p->reason == VPMU_LOSS_LOST)
+		l->lost |= 1u << pmc;
+	if (p->reason == VPMU_LOSS_FILTERED)
+		l->filtered |= 1u << pmc;
+	if (p->reason == VPMU_LOSS_NOT_COUNTED)
+		l->vain |= 1u << pmc;
+	return 0;
+}
+
+static int get_loss(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		    struct arch_image *im)
+{
+	struct arch_loss *l = &im->loss;
+	uint64_t n_gp = vpmu_state_get(c, 1), n_fixed = vpmu_state_get(c, 1);
+	uint64_t zero = vpmu_state_get(c, 2), pmi = vpmu_state_get(c, 4);
+	unsigned int i;
+	int ret = 0;
+
+	l->ctrl = vpmu_state_get(c, 8);
+	l->generation = vpmu_state_get(c, 8);
+	if (!v->clock || !im->has_arch || n_gp != im->n_gp || n_fixed != im->n_fixed ||
+	    zero || pmi > 1 || (l->ctrl & ~VPMU_LOSS_CTRL_PMI) || (pmi && !l->ctrl))
+		return -VPMU_EINVAL;
+	l->pmi = pmi;
+	for (i = 0; !ret && i < im->n_gp; i++)
+		ret = get_loss_pmc(c, l, i);
+	for (i = 0; !ret && i < im->n_fixed; i++)
+		ret = get_loss_pmc(c, l, v->n_gp + i);
+	return ret ? ret : c->error;
 }
 
 static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
@@ -236,9 +326,25 @@ static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 	return !bad && !im->r.smm_global_ctrl;
 }
 
+/* A body of one of our own sections, once and whole. */
+static int get_body(const struct vpmu_arch *v, struct vpmu_state_cursor *body,
+		    struct arch_image *im, uint64_t id)
+{
+	bool *has = id == VPMU_STATE_ARCH ? &im->has_arch : &im->has_loss;
+	int ret;
+
+	if (*has)
+		return -VPMU_EINVAL;
+	ret = id == VPMU_STATE_ARCH ? get_arch(v, body, im) : get_loss(v, body, im);
+	*has = true;
+	if (!ret && body->pos != body->size)
+		ret = -VPMU_EINVAL;
+	return ret;
+}
+
 /* One section at the cursor, which is moved behind it. */
 static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		       struct arch_image *im, bool *found)
+		       struct arch_image *im)
 {
 	struct vpmu_state_cursor body;
 	uint64_t id = vpmu_state_get(c, 4);
@@ -247,7 +353,6 @@ static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	uint64_t bytes = vpmu_state_get(c, 4);
 	uint64_t zero = vpmu_state_get(c, 4);
 	uint64_t padded = (bytes + 7) / 8 * 8;
-	int ret;
 
 	if (c->error || zero || padded > c->size - c->pos)
 		return -VPMU_EINVAL;
@@ -259,13 +364,11 @@ static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	case VPMU_STATE_ARCH:
 		if (version > ARCH_SECTION_VERSION)
 			return -VPMU_ENOSYS;
-		if (*found)
-			return -VPMU_EINVAL;
-		*found = true;
-		ret = get_arch(v, &body, im);
-		if (!ret && body.pos != body.size)
-			ret = -VPMU_EINVAL;
-		return ret;
+		return get_body(v, &body, im, id);
+	case VPMU_STATE_LOSS:
+		if (version > LOSS_SECTION_VERSION)
+			return -VPMU_ENOSYS;
+		return get_body(v, &body, im, id);
 	case VPMU_STATE_PROVIDER:
 		if (im->provider || !v->provider->ops->load)
 			return -VPMU_EINVAL;
@@ -284,7 +387,6 @@ static int get_all(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	uint64_t version = vpmu_state_get(c, 4);
 	uint64_t total = vpmu_state_get(c, 4);
 	uint64_t sections = vpmu_state_get(c, 4);
-	bool found = false;
 	int ret;
 
 	if (c->error || magic != VPMU_STATE_MAGIC)
@@ -296,11 +398,11 @@ static int get_all(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		return -VPMU_EINVAL;
 	c->size = (size_t)total;
 	while (sections--) {
-		ret = get_section(v, c, im, &found);
+		ret = get_section(v, c, im);
 		if (ret)
 			return ret;
 	}
-	if (!found || c->pos != c->size || !regs_valid(v, im))
+	if (!im->has_arch || c->pos != c->size || !regs_valid(v, im))
 		return -VPMU_EINVAL;
 	return 0;
 }
@@ -311,6 +413,7 @@ static void arch_adopt(struct vpmu_arch *v, const struct arch_image *im)
 	unsigned int i;
 
 	v->r = im->r;
+	v->loss = im->loss;
 	(void)vpmu_atomic_take(&v->pending);
 	vpmu_atomic_or(&v->pending, vpmu_pmc_set(v, im->pending));
 	for (i = 0; i < v->n_pmc; i++)
@@ -332,7 +435,7 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 {
 	struct vpmu_state_cursor c;
 	struct arch_image im;
-	uint32_t parked;
+	uint32_t parked, touched;
 	int ret;
 
 	memset(&c, 0, sizeof(c));
@@ -344,6 +447,8 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 		return ret;
 	/* A provider loads without events: if it refuses they are made again. */
 	parked = v->made;
+	touched = v->touched;
+	vpmu_loss_stop(v);
 	vpmu_pmc_release_all(v);
 	if (im.provider)
 		ret = v->provider->ops->load(v->provider, im.provider,
@@ -353,10 +458,12 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 	} else {
 		arch_adopt(v, &im);
 		parked = arch_parked(&im);
+		touched = im.touched;
 	}
 	vpmu_pmc_resume(v, parked);
 	v->told = im.told; /* making events told again what was told before */
-	if (vpmu_atomic_read(&v->pending))
+	v->touched = touched;
+	if (vpmu_atomic_read(&v->pending) || v->loss.pmi)
 		v->ops->kick(v->ctx);
 	return ret;
 }

@@ -241,6 +241,22 @@ static int direct_load(struct vpmu_provider *p, const void *buf, size_t size)
 	return 0;
 }
 
+/* Held before it is read, and read before it is let go. */
+static uint64_t direct_clock(struct vpmu_provider *p, bool hold)
+{
+	struct vpmu_silicon *s = &direct_of(p)->silicon;
+	uint64_t now;
+
+	vpmu_silicon_begin(s);
+	if (hold)
+		vpmu_silicon_hold_clock(s, true);
+	now = vpmu_silicon_clock(s);
+	if (!hold)
+		vpmu_silicon_hold_clock(s, false);
+	vpmu_silicon_commit(s);
+	return now;
+}
+
 const struct vpmu_provider_ops vpmu_direct_ops = {
 	.size = sizeof(struct vpmu_provider_ops),
 	.event_size = (sizeof(struct direct_event) + 7) & ~7u,
@@ -257,4 +273,5 @@ const struct vpmu_provider_ops vpmu_direct_ops = {
 	.commit = direct_commit,
 	.save = direct_save,
 	.load = direct_load,
+	.clock = direct_clock,
 };

@@ -115,10 +115,14 @@ static int fake_enable(struct vpmu_event *ev)
 	struct fake *f = live(ev);
 
 	f->n_enable++;
-	if (f->fail_enable)
-		return -VPMU_EBUSY;
-	fake_event(ev)->enabled = true;
-	return 0;
+	fake_event(ev)->lost = 0;
+	if (f->fail_enable || f->taken >> ev->index & 1)
+		fake_event(ev)->lost = VPMU_EVENT_ERROR;
+	fake_event(ev)->enabled = !fake_event(ev)->lost;
+	if (fake_event(ev)->enabled)
+		return 0;
+	f->unplaced = f->by_commit;
+	return f->by_commit ? 0 : -VPMU_EBUSY;
 }
 
 static void fake_disable(struct vpmu_event *ev)
@@ -144,7 +148,12 @@ static enum vpmu_event_state fake_state(const struct vpmu_event *ev)
 {
 	const struct fake_event *e = (const struct fake_event *)ev;
 
-	return e->enabled ? VPMU_EVENT_ACTIVE : VPMU_EVENT_OFF;
+	fake_of(ev->provider)->n_state++;
+	if (e->lost == VPMU_EVENT_ERROR)
+		return VPMU_EVENT_ERROR;
+	if (!e->enabled)
+		return VPMU_EVENT_OFF;
+	return e->lost ? VPMU_EVENT_INACTIVE : VPMU_EVENT_ACTIVE;
 }
 
 static void fake_begin(struct vpmu_provider *p)
@@ -155,9 +164,31 @@ static void fake_begin(struct vpmu_provider *p)
 
 static int fake_commit(struct vpmu_provider *p)
 {
-	assert_true(fake_of(p)->batch);
-	fake_of(p)->batch--;
-	return 0;
+	struct fake *f = fake_of(p);
+	bool unplaced = f->unplaced;
+
+	assert_true(f->batch);
+	if (--f->batch)
+		return 0;
+	f->unplaced = false;
+	return unplaced ? -VPMU_EBUSY : 0;
+}
+
+static uint64_t fake_clock(struct vpmu_provider *p, bool hold)
+{
+	struct fake *f = fake_of(p);
+
+	f->n_clock++;
+	if (hold && !f->held)
+		f->time += 1000003; /* who knows where it stood */
+	f->held = hold;
+	return f->time;
+}
+
+static uint64_t fake_running(struct vpmu_event *ev)
+{
+	assert_ptr_equal(fake_of(ev->provider)->event[ev->index], ev);
+	return fake_event(ev)->ran;
 }
 
 static int fake_save(struct vpmu_provider *p, void *buf, size_t size, size_t *used)
@@ -176,6 +207,7 @@ static int fake_load(struct vpmu_provider *p, const void *buf, size_t size)
 	uint64_t tag;
 
 	assert_int_equal(fake_events(fake_of(p)), 0);
+	assert_false(fake_of(p)->held);
 	if (size != sizeof(tag))
 		return -VPMU_EINVAL;
 	memcpy(&tag, buf, size);
@@ -230,14 +262,20 @@ void fake_config(struct fake *f, struct vpmu_arch_config *cfg)
 	cfg->ctx = f;
 }
 
-struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities)
+static struct fake *fake_make(int version, int n_gp, int n_fixed, uint64_t capabilities,
+			      uint32_t cpuid_base, bool running)
 {
 	struct fake *f = test_calloc(1, sizeof(*f));
 	struct vpmu_arch_config cfg;
 	struct vpmu_error err;
 	size_t size;
 
-	f->provider.ops = &fake_ops;
+	f->provider_ops = fake_ops;
+	if (cpuid_base)
+		f->provider_ops.clock = fake_clock;
+	if (running)
+		f->provider_ops.running = fake_running;
+	f->provider.ops = &f->provider_ops;
 	f->provider.model = &fake_model;
 	f->provider.n_gp = 8;
 	f->provider.n_fixed = 3;
@@ -249,6 +287,7 @@ struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities)
 	cfg.n_gp = n_gp;
 	cfg.n_fixed = n_fixed;
 	cfg.capabilities = capabilities;
+	cfg.cpuid_base = cpuid_base;
 	assert_int_equal(vpmu_arch_size(&cfg, &size, &err), 0);
 	assert_int_equal(size % 8, 0);
 	f->v = test_malloc(size);
@@ -257,9 +296,34 @@ struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities)
 	return f;
 }
 
+struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities)
+{
+	return fake_make(version, n_gp, n_fixed, capabilities, 0, false);
+}
+
+struct fake *fake_new_told(int version, int n_gp, int n_fixed, bool running)
+{
+	return fake_make(version, n_gp, n_fixed, FAKE_CAPS, FAKE_BASE, running);
+}
+
+static void fake_record(void *ctx, const struct vpmu_trace_record *r)
+{
+	struct fake *f = ctx;
+
+	assert_true(f->n_trace < FAKE_TRACE);
+	f->trace[f->n_trace++] = *r;
+}
+
+void fake_trace(struct fake *f)
+{
+	f->ops.trace = fake_record;
+}
+
 void fake_free(struct fake *f)
 {
+	f->ops.trace = NULL;
 	vpmu_arch_reset(f->v, false);
+	assert_false(f->held);
 	assert_int_equal(fake_events(f), 0);
 	assert_int_equal(f->batch, 0);
 	test_free(f->v);
@@ -310,13 +374,25 @@ void fake_tick(struct fake *f, enum vpmu_bank bank, uint64_t n)
 {
 	unsigned int i;
 
+	f->time += f->held ? n : n / 2;
 	for (i = 0; i < FAKE_EVENTS; i++) {
 		struct fake_event *e = f->event[i];
 
-		if (e && e->enabled && (e->banks & VPMU_BANK_BIT(bank)))
+		if (!e || !e->enabled || e->lost)
+			continue;
+		e->ran += n;
+		if (e->banks & VPMU_BANK_BIT(bank))
 			fake_count(e, n);
 	}
 	fake_service(f);
+}
+
+void fake_lose(struct fake *f, unsigned int pmc, enum vpmu_event_state state)
+{
+	struct fake_event *e = f->event[pmc];
+
+	e->lost = state == VPMU_EVENT_ACTIVE ? 0 : (uint8_t)state;
+	e->head.changed(&e->head);
 }
 
 unsigned int fake_events(const struct fake *f)

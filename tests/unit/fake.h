@@ -45,14 +45,21 @@ struct fake_event {
 	struct vpmu_event head;
 	uint64_t select;
 	uint64_t count, left, period; /* left 0: not armed */
+	uint64_t ran;      /* time that it has counted */
 	int32_t fixed;
 	uint8_t banks;
 	bool enabled;
-	uint8_t pad[2];
+	uint8_t lost;      /* VPMU_EVENT_INACTIVE or _ERROR, or 0 */
+	uint8_t pad;
 };
+
+#define FAKE_TRACE	64
+#define FAKE_BASE	0x40000300u /* of the leaves of fake_new_told() */
+
 
 struct fake {
 	struct vpmu_provider provider;
+	struct vpmu_provider_ops provider_ops;
 	struct vpmu_ops ops;
 	struct vpmu_arch *v;
 	struct fake_event *event[FAKE_EVENTS]; /* those that exist */
@@ -61,12 +68,20 @@ struct fake {
 	int fail_code;
 	bool fail_enable;
 	bool no_fixed;         /* nobody counts what fixed counters count */
+	uint32_t taken;        /* slots that cannot be enabled, by pmc */
+	bool by_commit;        /* ... and only commit and state tell of it */
+	bool unplaced;
 
 	uint32_t n_create, n_release, n_enable, n_disable, n_arm, n_begin;
 	uint32_t batch;
 	uint32_t n_kick, n_pmi;
 	bool kicked, pmi_mask;
 	uint64_t tag;          /* the provider's state */
+	uint64_t time;         /* anything, unless held */
+	bool held;
+	uint32_t n_clock, n_state;
+	uint32_t n_trace;
+	struct vpmu_trace_record trace[FAKE_TRACE];
 };
 
 /* Like an Icelake, with seven events. */
@@ -77,13 +92,22 @@ extern const struct vpmu_model fake_model;
 /* Makes a PMU; version, n_gp and n_fixed as in struct vpmu_arch_config. */
 struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities);
 void fake_free(struct fake *f);
+
+/* One of which the guest is told losses; @running: the provider knows how long. */
+struct fake *fake_new_told(int version, int n_gp, int n_fixed, bool running);
+
+/* Keep a trace from now on. */
+void fake_trace(struct fake *f);
+
+/* @pmc's event stops counting (@state), or counts again (ACTIVE), and says so. */
+void fake_lose(struct fake *f, unsigned int pmc, enum vpmu_event_state state);
 void fake_config(struct fake *f, struct vpmu_arch_config *cfg);
 
 /* Run @test for a PMU of every version, with all that can vary. */
 void fake_each_config(void (*test)(struct fake *f, int version, int n_gp,
 				   int n_fixed, uint64_t caps));
 
-/* @n occurrences of everything in @bank, then the second half if it is due. */
+/* @n occurrences of everything in @bank, one a tick; then the second half. */
 void fake_tick(struct fake *f, enum vpmu_bank bank, uint64_t n);
 void fake_service(struct fake *f);
 unsigned int fake_events(const struct fake *f);

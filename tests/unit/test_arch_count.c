@@ -115,10 +115,14 @@ static void test_event_life(void **state)
 	fake_wr(f, EVTSEL, INSTRUCTIONS);
 	assert_int_equal(fake_events(f), 1);
 	fake_wr(f, EVTSEL, BRANCHES | EN_OS);
-	/* the last own enable goes: nothing is left */
+	/* the last own enable goes: nothing is left after two slices */
 	fake_wr(f, EVTSEL, BRANCHES | BIT(17));
 	assert_int_equal(fake_events(f), 2);
 	fake_wr(f, EVTSEL + 1, BRANCHES | BIT(16));
+	assert_int_equal(fake_events(f), 2);
+	assert_true(vpmu_arch_slice(f->v));
+	assert_int_equal(fake_events(f), 2);
+	assert_false(vpmu_arch_slice(f->v));
 	assert_int_equal(fake_events(f), 0);
 	assert_int_equal(fake_rd(f, PMC), 10);
 	assert_int_equal(fake_rd(f, PMC + 1), 18);
@@ -131,6 +135,82 @@ static void test_event_life(void **state)
 	fake_wr(f, GLOBAL, 0x7000000ff);
 	fake_wr(f, PMC, 77);
 	assert_int_equal(f->n_begin, 0);
+	fake_free(f);
+}
+
+/*
+ * What is parked goes after a whole slice in which neither its counter nor its
+ * selector was written; reads do not keep it, gates do not matter.
+ */
+static void test_slice(void **state)
+{
+	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);
+	uint64_t value;
+
+	(void)state;
+	assert_false(vpmu_arch_slice(f->v));
+	fake_wr(f, GLOBAL, 0);
+	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_USR);
+	fake_wr(f, FIXED_CTRL, 0x333);
+	assert_false(vpmu_arch_slice(f->v)); /* enabled: gates do not matter */
+	assert_false(vpmu_arch_slice(f->v));
+	assert_int_equal(fake_events(f), 4);
+
+	fake_wr(f, EVTSEL, INSTRUCTIONS);
+	fake_wr(f, FIXED_CTRL, 0x003);
+	assert_true(vpmu_arch_slice(f->v));
+	assert_int_equal(fake_events(f), 4);
+	fake_wr(f, PMC, 5);               /* the counter */
+	fake_wr(f, FIXED + 1, 6);
+	fake_rd(f, FIXED + 2);
+	vpmu_arch_rdpmc(f->v, 0x40000002, &value);
+	fake_wr(f, FIXED_CTRL, 0x001);    /* fixed counter 0's own */
+	assert_true(vpmu_arch_slice(f->v));
+	assert_int_equal(fake_events(f), 3);
+	fake_wr(f, EVTSEL, INSTRUCTIONS); /* the selector, changed or not */
+	fake_rd(f, FIXED + 1);
+	assert_true(vpmu_arch_slice(f->v));
+	assert_int_equal(fake_events(f), 2);
+	fake_rd(f, EVTSEL);
+	f->n_begin = 0;
+	assert_false(vpmu_arch_slice(f->v));
+	assert_int_equal(fake_events(f), 1);
+	assert_int_equal(f->n_begin, 1);
+	assert_false(vpmu_arch_slice(f->v));
+	assert_int_equal(f->n_begin, 1);
+	assert_int_equal(fake_rd(f, PMC), 5);
+	assert_int_equal(fake_rd(f, FIXED + 1), 6);
+
+	/* used again in time, it stays; too late, it is made anew and goes on */
+	fake_wr(f, FIXED_CTRL, 0x000);
+	assert_true(vpmu_arch_slice(f->v));
+	fake_wr(f, GLOBAL, BIT(32) | 1);
+	f->n_create = 0;
+	fake_wr(f, FIXED_CTRL, 0x001);
+	assert_int_equal(f->n_create, 0);
+	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_USR);
+	assert_int_equal(f->n_create, 1);
+	fake_tick(f, VPMU_BANK_USER, 3);
+	assert_int_equal(fake_rd(f, PMC), 8);
+	assert_false(vpmu_arch_slice(f->v));
+	fake_free(f);
+}
+
+/* A value is written without a new event. */
+static void test_value_only(void **state)
+{
+	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);
+	int i;
+
+	(void)state;
+	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_ALL);
+	f->n_create = f->n_release = f->n_enable = f->n_disable = f->n_arm = 0;
+	for (i = 1; i <= 5; i++) {
+		fake_wr(f, A_PMC, MASK48 - 10 * i);
+		assert_int_equal(f->event[0]->left, 10 * i + 1);
+	}
+	assert_int_equal(f->n_arm, 5);
+	assert_int_equal(f->n_create + f->n_release + f->n_enable + f->n_disable, 0);
 	fake_free(f);
 }
 
@@ -566,6 +646,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_event_life),
+		cmocka_unit_test(test_slice),
+		cmocka_unit_test(test_value_only),
 		cmocka_unit_test(test_fixed_parked),
 		cmocka_unit_test(test_running_write),
 		cmocka_unit_test(test_overflow),

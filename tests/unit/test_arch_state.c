@@ -235,7 +235,7 @@ static void test_fields(void **state)
 		{ __LINE__, 12, 4, 0xffffffff, -VPMU_EINVAL },
 		{ __LINE__, HEAD, 4, 7, -VPMU_ENOSYS },
 		{ __LINE__, HEAD, 4, 2, -VPMU_EINVAL },
-		{ __LINE__, HEAD + 4, 2, 2, -VPMU_ENOSYS },
+		{ __LINE__, HEAD + 4, 2, 3, -VPMU_ENOSYS },
 		{ __LINE__, HEAD + 8, 4, 0xfffffff9, -VPMU_EINVAL },
 		{ __LINE__, HEAD + 8, 4, 8, -VPMU_EINVAL },
 		{ __LINE__, HEAD + 12, 4, 1, -VPMU_EINVAL },
@@ -260,6 +260,7 @@ static void test_fields(void **state)
 		{ __LINE__, COUNTER, 8, BIT(48), -VPMU_EINVAL },
 		{ __LINE__, COUNTER + 10 * 16, 8, BIT(48), -VPMU_EINVAL },
 		{ __LINE__, COUNTER + 8, 8, BIT(4), -VPMU_EINVAL },  /* banks */
+		{ __LINE__, COUNTER + 8, 8, BIT(9), -VPMU_EINVAL },
 		{ __LINE__, TOLD, 8, BIT(16), -VPMU_EINVAL },
 		{ __LINE__, TOLD + 8, 8, 0, -VPMU_EINVAL },
 		{ __LINE__, TOLD + 16 + 16 + 4, 1, 1, -VPMU_EINVAL }, /* provider's */

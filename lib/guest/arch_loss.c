@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What the guest is told of counters that it has enabled and that do not count.
+ * Times change hands only where a set of counters changes: those that are on, and
+ * of them those that run. Source: docs/GUEST-LOSS.md.
+ */
+#include "arch_internal.h"
+
+/* One counter's registers in the block; the fourth does not exist. */
+#define LOSS_STRIDE	4
+
+void vpmu_loss_clock(struct vpmu_arch *v)
+{
+	struct arch_loss *l = &v->loss;
+	uint32_t changed = l->on ^ v->on;
+	unsigned int pmc;
+
+	l->on = v->on;
+	if (!v->clock)
+		return;
+	l->now = v->clock(v->provider, v->on != 0);
+	for (pmc = 0; changed >> pmc; pmc++) {
+		if (!(changed >> pmc & 1))
+			continue;
+		if (l->on >> pmc & 1)
+			l->pmc[pmc].enabled -= l->now;
+		else
+			l->pmc[pmc].enabled += l->now;
+	}
+}
+
+/* For a provider that does not say how long its events have counted. */
+static void loss_run(struct vpmu_arch *v, uint32_t run)
+{
+	struct arch_loss *l = &v->loss;
+	uint32_t changed = l->run ^ run;
+	unsigned int pmc;
+
+	l->run = run;
+	for (pmc = 0; changed >> pmc; pmc++) {
+		if (!(changed >> pmc & 1))
+			continue;
+		if (run >> pmc & 1)
+			l->pmc[pmc].running -= l->now;
+		else
+			l->pmc[pmc].running += l->now;
+	}
+}
+
+uint64_t vpmu_loss_enabled(struct vpmu_arch *v, unsigned int pmc)
+{
+	const struct arch_loss *l = &v->loss;
+
+	return l->pmc[pmc].enabled + (l->on >> pmc & 1 ? l->now : 0);
+}
+
+/*
+ * Never more than enabled, also where the provider stops its clock a moment later
+ * than we stopped ours.
+ */
+uint64_t vpmu_loss_running(struct vpmu_arch *v, unsigned int pmc)
+{
+	const struct arch_loss *l = &v->loss;
+	uint64_t enabled = vpmu_loss_enabled(v, pmc);
+	uint64_t running = l->pmc[pmc].running;
+
+	if (v->clock && v->running && v->made >> pmc & 1)
+		running += v->running(vpmu_pmc_event(v, pmc));
+	else if (l->run >> pmc & 1)
+		running += l->now;
+	return running < enabled ? running : enabled;
+}
+
+static uint8_t loss_reason(const struct arch_loss *l, unsigned int pmc)
+{
+	if (l->filtered >> pmc & 1)
+		return VPMU_LOSS_FILTERED;
+	if (l->vain >> pmc & 1)
+		return VPMU_LOSS_NOT_COUNTED;
+	return l->lost >> pmc & 1 ? VPMU_LOSS_LOST : VPMU_LOSS_NONE;
+}
+
+static void loss_tell(struct vpmu_arch *v, unsigned int pmc)
+{
+	struct arch_loss *l = &v->loss;
+	struct arch_loss_pmc *p = &l->pmc[pmc];
+
+	p->reason = loss_reason(l, pmc);
+	p->generation++;
+	l->generation++;
+	if (p->reason)
+		p->last = p->reason;
+	if (p->reason == VPMU_LOSS_LOST && l->ctrl & VPMU_LOSS_CTRL_PMI) {
+		l->pmi = true;
+		v->ops->kick(v->ctx);
+	}
+	vpmu_trace(v->ops, v->ctx, p->reason ? VPMU_TRACE_LOST : VPMU_TRACE_FOUND,
+		   pmc, p->reason, vpmu_loss_enabled(v, pmc), vpmu_loss_running(v, pmc));
+}
+
+/* Which of @pmcs have an event that does not count. */
+static uint32_t loss_look(struct vpmu_arch *v, uint32_t pmcs)
+{
+	uint32_t lost = 0;
+	unsigned int pmc;
+
+	for (pmc = 0; pmcs >> pmc; pmc++)
+		if (pmcs >> pmc & 1 &&
+		    v->provider->ops->state(vpmu_pmc_event(v, pmc)) != VPMU_EVENT_ACTIVE)
+			lost |= 1u << pmc;
+	return lost;
+}
+
+void vpmu_loss_settle(struct vpmu_arch *v, bool look)
+{
+	struct arch_loss *l = &v->loss;
+	uint32_t filtered = v->on & v->filtered;
+	uint32_t vain = v->on & v->vain & ~filtered;
+	uint32_t lost = v->on & ~(filtered | vain | v->made);
+	uint32_t changed;
+	unsigned int pmc;
+
+	if (vpmu_atomic_read(&v->changed) && vpmu_atomic_take(&v->changed))
+		look = true;
+	if (look || l->lost)
+		lost |= loss_look(v, v->on & v->made);
+	changed = (l->filtered ^ filtered) | (l->vain ^ vain) | (l->lost ^ lost);
+	l->filtered = filtered;
+	l->vain = vain;
+	l->lost = lost;
+	if (v->clock && !v->running)
+		loss_run(v, v->on & ~(filtered | vain | lost));
+	for (pmc = 0; changed >> pmc; pmc++)
+		if (changed >> pmc & 1)
+			loss_tell(v, pmc);
+}
+
+void vpmu_loss_poll(struct vpmu_arch *v)
+{
+	if (!v->on) {
+		(void)vpmu_atomic_take(&v->changed);
+		return;
+	}
+	vpmu_loss_clock(v);
+	vpmu_loss_settle(v, true);
+}
+
+void vpmu_loss_stop(struct vpmu_arch *v)
+{
+	struct arch_loss *l = &v->loss;
+	unsigned int pmc;
+
+	if (!l->on)
+		return;
+	if (v->clock)
+		l->now = v->clock(v->provider, false);
+	for (pmc = 0; v->clock && pmc < v->n_pmc; pmc++) {
+		l->pmc[pmc].enabled += l->on >> pmc & 1 ? l->now : 0;
+		l->pmc[pmc].running += l->run >> pmc & 1 ? l->now : 0;
+	}
+	l->on = 0;
+	l->run = 0;
+}
+
+void vpmu_loss_reset(struct vpmu_arch *v)
+{
+	vpmu_loss_stop(v);
+	vpmu_loss_settle(v, false);
+	memset(&v->loss, 0, sizeof(v->loss));
+}
+
+/* GENERATION and STATUS. */
+enum vpmu_result vpmu_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+{
+	struct arch_loss *l = &v->loss;
+
+	vpmu_loss_poll(v);
+	if (i == 0)
+		*value = l->generation;
+	else
+		*value = vpmu_pmc_bits(v, l->lost | l->filtered | l->vain);
+	return VPMU_HANDLED;
+}
+
+enum vpmu_result vpmu_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
+				     uint64_t *value)
+{
+	(void)i;
+	*value = v->loss.ctrl;
+	return VPMU_HANDLED;
+}
+
+/* A PMI is for losses from now on, not for those that there are. */
+enum vpmu_result vpmu_loss_ctrl_write(struct vpmu_arch *v, unsigned int i,
+				      uint64_t value)
+{
+	(void)i;
+	if (value & ~VPMU_LOSS_CTRL_PMI)
+		return VPMU_FAULT;
+	vpmu_loss_poll(v);
+	v->loss.ctrl = value;
+	if (!(value & VPMU_LOSS_CTRL_PMI))
+		v->loss.pmi = false;
+	return VPMU_HANDLED;
+}
+
+enum vpmu_result vpmu_loss_pmc_read(struct vpmu_arch *v, unsigned int i,
+				    uint64_t *value)
+{
+	unsigned int pmc = i / LOSS_STRIDE;
+	const struct arch_loss_pmc *p = &v->loss.pmc[pmc];
+
+	if (i % LOSS_STRIDE > VPMU_LOSS_REASON)
+		return VPMU_FAULT;
+	vpmu_loss_poll(v);
+	switch (i % LOSS_STRIDE) {
+	case VPMU_LOSS_ENABLED:
+		*value = vpmu_loss_enabled(v, pmc);
+		break;
+	case VPMU_LOSS_RUNNING:
+		*value = vpmu_loss_running(v, pmc);
+		break;
+	default:
+		*value = p->reason | (uint32_t)p->last << 8 |
+			 (uint64_t)p->generation << 32;
+		break;
+	}
+	return VPMU_HANDLED;
+}
