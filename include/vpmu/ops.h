@@ -68,6 +68,39 @@ struct vpmu_ops {
 	 * but NMI, on the vCPU's CPU; may not block. NULL: no trace.
 	 */
 	void (*trace)(void *ctx, const struct vpmu_trace_record *r);
+
+	/*
+	 * Guest memory, by guest-physical address, for the paravirtual PMU; NULL
+	 * where there is none. Read and write copy @size bytes and return 0, or
+	 * -VPMU_EFAULT when not all of it is RAM (for write: writable RAM); a write
+	 * may then have been done in part. May be called from service; may block.
+	 */
+	int (*gpa_read)(void *ctx, uint64_t gpa, void *buf, uint32_t size);
+	int (*gpa_write)(void *ctx, uint64_t gpa, const void *buf, uint32_t size);
+
+	/*
+	 * Map at most a page of writable RAM, within one page, for atomics; it stays
+	 * mapped, wherever the guest puts other things, until gpa_unmap, which also
+	 * marks it dirty (as does gpa_dirty, while it stays mapped; NULL: no need).
+	 * NULL: not RAM.
+	 */
+	void *(*gpa_map)(void *ctx, uint64_t gpa, uint32_t size);
+	void (*gpa_unmap)(void *ctx, void *at, uint32_t size);
+	void (*gpa_dirty)(void *ctx, void *at, uint32_t size);
+
+	/*
+	 * Interrupt this vCPU: an NMI (@vector 0), or that vector of its local APIC.
+	 * Called from service; may not block.
+	 */
+	void (*interrupt)(void *ctx, uint8_t vector);
+
+	/*
+	 * A lock for what the vCPUs of a VM share, taken for bounded work by
+	 * hypercalls and service; it need not nest. NULL where only one vCPU runs
+	 * at a time.
+	 */
+	void (*lock)(void *ctx);
+	void (*unlock)(void *ctx);
 };
 
 /* Sizes of the struct's versions: what every user, and only later ones, have. */

@@ -41,6 +41,7 @@ int memcmp(const void *a, const void *b, size_t n);
  */
 #define VPMU_ENOENT	2	/* nobody counts this event */
 #define VPMU_E2BIG	7	/* the caller's buffer is too small */
+#define VPMU_EFAULT	14	/* no such guest memory */
 #define VPMU_EBUSY	16	/* no free counter for it */
 #define VPMU_EINVAL	22	/* an argument or a saved field is out of range */
 #define VPMU_ENOSYS	38	/* a newer version than this library knows */

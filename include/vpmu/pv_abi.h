@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The paravirtual PMU as guest and host see it, both versions of it. Specified in
+ * docs/PV-ABI.md; this file is for both sides.
+ *
+ * Everything is little-endian; addresses are guest-physical.
+ */
+#ifndef VPMU_PV_ABI_H
+#define VPMU_PV_ABI_H
+
+#include <vpmu/loss.h>
+
+/*
+ * A hypercall: VMCALL or VMMCALL (whichever is the CPU's; both are accepted), number
+ * in RAX, arguments in RBX, RCX, RDX, RSI, result in RAX; 32 bits each outside of
+ * 64-bit mode. Results below 0 are these, negative.
+ */
+#define VPMU_PV_EPERM		1    /* not from ring 0 */
+#define VPMU_PV_ENOENT		2    /* nobody counts this event; unknown id */
+#define VPMU_PV_E2BIG		7    /* too many operations in a batch */
+#define VPMU_PV_EFAULT		14   /* an address that is no memory, or read-only */
+#define VPMU_PV_EBUSY		16   /* the event is enabled on another vCPU */
+#define VPMU_PV_EEXIST		17   /* the id is open already */
+#define VPMU_PV_EINVAL		22   /* another argument is out of range */
+#define VPMU_PV_ENOSPC		28   /* the VM's or the vCPU's limit of events */
+#define VPMU_PV_EOPNOTSUPP	95   /* defined, and not offered here */
+#define VPMU_PV_ENOSYS		1000 /* no such hypercall, no such operation */
+
+/* ---- version 1, of 2010 ---- */
+
+#define VPMU_PV1_FEATURE	4 /* bit of CPUID 40000001H EAX under "KVMKVMKVM" */
+#define VPMU_PV1_HYPERCALL	3
+#define VPMU_PV1_OPEN		1 /* a1, a2: low and high half of the address of params */
+#define VPMU_PV1_CLOSE		2 /* a1: id */
+#define VPMU_PV1_ENABLE		3 /* a1: id */
+#define VPMU_PV1_DISABLE	4 /* a1: id */
+#define VPMU_PV1_READ		5 /* a1: id */
+
+/* Of a 64-bit guest. A 32-bit one has its __u64 at multiples of 4: see PV-ABI.md. */
+struct vpmu_pv1_attr {
+	uint32_t type;
+	uint32_t hole1;
+	uint64_t config;
+	uint64_t sample_period;
+	uint64_t sample_type;
+	uint64_t read_format;
+	uint64_t flags;       /* the bits of perf_event_attr of 2010 */
+	uint32_t bp_type;
+	uint32_t hole2;
+	uint64_t bp_addr;
+	uint64_t bp_len;
+};
+#define VPMU_PV1_ATTR_BYTES	72
+#define VPMU_PV1_ATTR_BYTES_32	64
+
+struct vpmu_pv1_event { /* 16 bytes; 12 in a 32-bit guest */
+	uint64_t count;
+	int32_t overflows;
+	int32_t hole;
+};
+
+struct vpmu_pv1_params { /* 24 bytes; 20 in a 32-bit guest */
+	uint64_t attr;
+	uint64_t event;
+	int32_t id;
+	int32_t hole;
+};
+
+/* ---- version 2 ---- */
+
+/*
+ * Found by vpmu's CPUID block (loss.h), or, where the KVM signature is present, by
+ * the operation VERSION.
+ */
+#define VPMU_CPUID_FEATURE_PV	2u /* of leaf VPMU_CPUID_FEATURES, EAX bit 1 */
+#define VPMU_CPUID_PV		3u /* leaf: EAX[7:0] version, [15:8] slots of a page;
+				      EBX features below; ECX limit of ids, EDX hypercall */
+#define VPMU_PV_VERSION		2u
+#define VPMU_PV_HYPERCALL	0x56504d55u /* "UMPV": far from KVM's, which are small */
+
+/* Operations: a0. Addresses are split: a1 low half, a2 high half, in any mode. */
+#define VPMU_PV_OP_VERSION	0u /* a1: 0 to 2, which word of the answer: 0 the magic
+				      below, 1 EAX, 2 EBX of leaf VPMU_CPUID_PV, 3 ECX */
+#define VPMU_PV_OP_SETUP	1u /* of this vCPU's page: struct vpmu_pv_setup */
+#define VPMU_PV_OP_BATCH	2u /* struct vpmu_pv_batch; answers how many were done */
+#define VPMU_PV_OP_RESET	3u /* closes every event of the VM and forgets all pages,
+				      as a reset does: for kexec */
+#define VPMU_PV_MAGIC		0x76504d32u /* "vPM2" */
+
+/* Features: EBX of the leaf. */
+#define VPMU_PV_HAS_GROUPS	1u
+#define VPMU_PV_HAS_VECTOR	2u /* overflows by an ordinary interrupt */
+#define VPMU_PV_HAS_NESTED	4u /* tells this guest's own guests from itself */
+#define VPMU_PV_HAS_BRANCHES	8u /* branch records with an overflow */
+
+struct vpmu_pv_setup {
+	uint32_t size;      /* sizeof(struct vpmu_pv_setup) */
+	uint32_t vector;    /* 32 to 255 with VPMU_PV_HAS_VECTOR; 0: NMI */
+	uint64_t page;      /* 4 KiB-aligned RAM, stays the host's to write; 0: forget
+			       it, and close nothing (this vCPU's events are disabled) */
+};
+
+#define VPMU_PV_SLOTS 63
+
+/*
+ * What the host says of one event of this vCPU. Consistent while seq is even and the
+ * same before and after; the host makes it odd while it writes.
+ */
+struct vpmu_pv_slot {
+	uint32_t seq;
+	uint32_t id;        /* of the event that is enabled here, 0: none */
+	uint64_t count;     /* as of the last write: every disable, read, overflow, loss */
+	uint64_t enabled;   /* time enabled and running, in Hz of leaf VPMU_CPUID_LOSS */
+	uint64_t running;   /*   (loss.h; DESIGN: the guest's view) */
+	uint32_t overflows; /* of the event, modulo 2^32: only ever incremented */
+	uint32_t flags;     /* VPMU_PV_SLOT_... */
+	uint64_t zero[3];
+};
+#define VPMU_PV_SLOT_ENABLED	1u
+#define VPMU_PV_SLOT_LOST	2u /* enabled and not counting now */
+#define VPMU_PV_SLOT_THROTTLED	4u /* overflowed too often: stands still until enabled */
+#define VPMU_PV_SLOT_GENERATION	0xffff0000u /* how often LOST has changed */
+
+struct vpmu_pv_page {
+	uint32_t version;   /* VPMU_PV_VERSION, written at SETUP */
+	uint32_t n_slots;
+	uint64_t overflowed; /* bitmap of slots, set by the host before it interrupts;
+				the guest takes it by an atomic exchange with 0 */
+	uint64_t changed;    /* bitmap of slots whose LOST has changed; as above, without
+				an interrupt */
+	uint64_t zero[5];
+	struct vpmu_pv_slot slot[VPMU_PV_SLOTS];
+};
+
+enum vpmu_pv_op_code {
+	VPMU_PV_OPEN = 1,    /* id, open.* */
+	VPMU_PV_CLOSE = 2,   /* id, from any vCPU: when it returns nothing is written to
+				any page for it any more */
+	VPMU_PV_ENABLE = 3,  /* id, slot, enable.*: counts on this vCPU from now on */
+	VPMU_PV_DISABLE = 4, /* id: the slot is written a last time */
+	VPMU_PV_READ = 5,    /* id: the slot is written */
+	VPMU_PV_PERIOD = 6,  /* id, enable.*: another distance, another period */
+};
+
+struct vpmu_pv_op {
+	uint16_t op;        /* enum vpmu_pv_op_code */
+	uint16_t zero;
+	int32_t result;     /* written by the host: 0, or negative */
+	uint32_t id;        /* 1 .. the limit; the guest chooses, per VM */
+	uint32_t slot;      /* of this vCPU's page */
+	union {
+		struct {
+			uint32_t type;   /* PERF_TYPE_HARDWARE, _HW_CACHE or _RAW */
+			uint32_t flags;  /* VPMU_PV_EVENT_... */
+			uint64_t config; /* as perf_event_attr */
+			uint64_t config1;
+			uint32_t leader; /* id of an open leader, or 0 */
+			uint32_t zero[5];
+		} open;
+		struct {
+			uint64_t left;   /* occurrences until the next overflow, 1 or
+					    more; 0: no overflow */
+			uint64_t period; /* and every so many after that; 0: once */
+			uint64_t zero[4];
+		} enable;
+	} u;
+};
+
+#define VPMU_PV_EVENT_PINNED		1u
+#define VPMU_PV_EVENT_EXCLUDE_USER	2u
+#define VPMU_PV_EVENT_EXCLUDE_KERNEL	4u
+#define VPMU_PV_EVENT_EXCLUDE_HOST	8u  /* only this guest's own guests */
+#define VPMU_PV_EVENT_EXCLUDE_GUEST	16u /* not this guest's own guests */
+
+#define VPMU_PV_BATCH_MAX 63
+
+struct vpmu_pv_batch {
+	uint32_t size;      /* bytes of it all, operations included; in one 4 KiB page */
+	uint32_t n_ops;     /* 1 .. VPMU_PV_BATCH_MAX */
+	uint64_t zero[7];
+	/* n_ops times struct vpmu_pv_op; done in order, one that fails does not end it */
+};
+
+#endif /* VPMU_PV_ABI_H */
