@@ -14,6 +14,15 @@ else
 	echo "not ok embed: printed: $(tr '\n' '|' <<<"$found")"
 fi
 
+want="alone: count 1000, enabled 1000, running 1000
+with the host's eight: count 1000, enabled 4000, running 1000, lost: about 4000
+alone again: count 2000, enabled 5000, running 2000: about 5000"
+if found=$("$build/examples/share" 2>&1) && [ "$found" = "$want" ]; then
+	echo 'ok share'
+else
+	echo "not ok share: printed: $(tr '\n' '|' <<<"$found")"
+fi
+
 lines=$(wc -l <examples/embed.c)
 if [ "$lines" -lt 80 ]; then
 	echo 'ok embed is short'
