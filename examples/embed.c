@@ -55,16 +55,14 @@ static void wrmsr(struct cpu *c, uint32_t msr, uint64_t value)
 int main(void)
 {
 	static struct cpu c = { .until = { VPMU_NEVER, VPMU_NEVER, VPMU_NEVER, VPMU_NEVER } };
-	static uint64_t memory[1024];
-	const struct vpmu_ops ops = {
-		.size = sizeof(ops), .pull = pull, .deadline = deadline, .kick = kick, .pmi = pmi
-	};
+	static uint64_t memory[1024], value;
+	const struct vpmu_ops ops = { .size = sizeof(ops), .pull = pull, .deadline = deadline,
+		.kick = kick, .pmi = pmi };
 	const struct vpmu_model *model = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106);
 	struct vpmu_silicon_config silicon = { .size = sizeof(silicon), .model = model,
 		.supplied = VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS), .ops = &ops, .ctx = &c };
 	struct vpmu_arch_config arch = { .size = sizeof(arch), .model = model, .n_fixed = -1,
 		.provider = &c.direct.provider, .ops = &ops, .ctx = &c };
-	uint64_t value = 0;
 	size_t size;
 
 	if (vpmu_direct_init(&c.direct, &silicon) || vpmu_arch_size(&arch, &size, NULL) ||
