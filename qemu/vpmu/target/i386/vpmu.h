@@ -5,6 +5,9 @@
 #ifndef I386_VPMU_H
 #define I386_VPMU_H
 
+/* libvpmu's own CPUID leaves begin here */
+#define X86_VPMU_CPUID_BASE 0x40000100
+
 #define X86_VPMU_BANKS 4       /* ring and nesting, enum vpmu_bank */
 
 /* Kinds of branches, in the order of libvpmu's signals from JCC_TAKEN */
@@ -102,6 +105,10 @@ typedef struct X86VPMUProps {
     uint8_t version;           /* pmu-version, 0: the model's */
     uint8_t n_gp;              /* pmu-gp, 0: the model's */
     uint8_t n_fixed;           /* pmu-fixed, 255: the model's */
+    /* The same for all of a VM; NULL where not given */
+    char *policy;              /* pmu-policy: direct, shared or mediated */
+    char *filter;              /* pmu-filter: see <vpmu/spec.h>; or none */
+    char *trace;               /* pmu-trace: a file */
 } X86VPMUProps;
 
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
@@ -110,7 +117,8 @@ uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w);
 bool x86_vpmu_realize(X86CPU *cpu, Error **errp);
 void x86_vpmu_unrealize(X86CPU *cpu);
 void x86_vpmu_reset(X86CPU *cpu, bool init);
-void x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
+/* False: the leaf is not the PMU's */
+bool x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
                     uint32_t *eax, uint32_t *ebx,
                     uint32_t *ecx, uint32_t *edx);
 uint64_t x86_vpmu_tsc(void);

@@ -10,8 +10,6 @@
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qapi/error.h"
-#include "qapi/qapi-commands-misc-target.h"
-#include "cpu.h"
 #include "exec/exec-all.h"
 #include "exec/helper-proto.h"
 #include "system/cpu-timers.h"
@@ -21,13 +19,8 @@
 #include "system/tcg.h"
 #include "tcg/helper-tcg.h"
 #include "accel/tcg/internal-common.h"
-#include "../../vpmu.h"
+#include "vpmu-internal.h"
 
-#include <vpmu/arch.h>
-#include <vpmu/direct.h>
-
-/* The guest's TSC with a PMU: this rate, from the virtual clock */
-#define VPMU_TSC_HZ 400000000ull
 /* What CPUID calls the crystal: QEMU's local APIC timer runs at this rate */
 #define VPMU_CRYSTAL_HZ 1000000000u
 #define VPMU_RATE_UNIT_HZ 200000000u
@@ -38,26 +31,9 @@
 /* Nearer than this code has to watch it; farther than any slice */
 #define VPMU_KIND_NEAR (1 << 20)
 
-#define VPMU_SUPPLIED (VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
 #define VPMU_KINDS_SUPPLIED                                       \
     (VPMU_SUPPLIED & ~(VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS) | \
                        VPMU_SIGNAL_BIT(VPMU_SIGNAL_BRANCHES)))
-
-struct X86VPMU {
-    X86CPU *cpu;
-    struct vpmu_direct direct;
-    struct vpmu_arch *arch;
-    struct vpmu_signal_words total;    /* as of the last fold */
-    struct vpmu_signal_words until;    /* totals that silicon waits for */
-    /* of the hot words; hflags has it too, but not while being reset */
-    X86VPMUMode mode;
-    int64_t armed[X86_VPMU_BANKS];     /* instructions when last armed */
-    int64_t kind_armed[X86_VPMU_BANKS][X86_VPMU_KINDS];
-    bool due;                          /* a branch kind reached its deadline */
-    bool service;                      /* silicon kicked */
-    uint64_t n_pmis;                   /* statistics of x-query-vpmu */
-    uint64_t n_expired;
-};
 
 QEMU_BUILD_BUG_ON(X86_VPMU_BANKS != VPMU_BANK_COUNT);
 QEMU_BUILD_BUG_ON(X86_VPMU_KINDS !=
@@ -124,7 +100,7 @@ static uint64_t vpmu_left(const X86VPMU *v, int signal, int bank)
 /* @nearest: occurrences of any kind of branch until its deadline */
 static X86VPMUMode vpmu_mode(const X86VPMU *v, int64_t nearest)
 {
-    uint64_t demand = v->direct.silicon.demand;
+    uint64_t demand = v->silicon->demand;
 
     if (!demand) {
         return X86_VPMU_OFF;
@@ -241,6 +217,7 @@ static void vpmu_op_kick(void *ctx)
     X86VPMU *v = ctx;
 
     v->service = true;
+    v->due = true;
 }
 
 static void vpmu_op_pmi(void *ctx, bool mask)
@@ -263,11 +240,44 @@ static const struct vpmu_ops vpmu_tcg_ops = {
     .pmi = vpmu_op_pmi,
 };
 
-static void vpmu_serve(X86VPMU *v)
+void vpmu_serve(X86VPMU *v)
 {
-    if (v->service) {
+    while (v->service) {
         v->service = false;
+        if (!vpmu_is_direct(v)) {
+            vpmu_perf_service(&v->host);
+        }
         vpmu_arch_service(v->arch);
+    }
+}
+
+/* Slices for libvpmu: they end with those of the hot words, or later. */
+
+static uint64_t vpmu_insns(const X86VPMU *v)
+{
+    const uint64_t *word = v->total.word[VPMU_SIGNAL_INSTRUCTIONS];
+
+    return word[0] + word[1] + word[2] + word[3];
+}
+
+static bool vpmu_slice_over(const X86VPMU *v)
+{
+    return v->slicing && vpmu_insns(v) - v->slice_start >= VPMU_SLICE_CYCLES;
+}
+
+static void vpmu_slice_begin(X86VPMU *v)
+{
+    if (!v->slicing) {
+        v->slicing = true;
+        v->slice_start = vpmu_insns(v);
+    }
+}
+
+static void vpmu_slice_end(X86VPMU *v)
+{
+    if (vpmu_slice_over(v)) {
+        v->slice_start = vpmu_insns(v);
+        v->slicing = vpmu_arch_slice(v->arch);
     }
 }
 
@@ -279,7 +289,7 @@ void x86_vpmu_boundary(CPUX86State *env)
     X86VPMUHot *hot = &env->vpmu;
     int64_t least;
 
-    if (!v || !(env->hflags & HF_VPMU_MASK)) {
+    if (!v || (!(env->hflags & HF_VPMU_MASK) && !v->due)) {
         return;
     }
     least = MIN(MIN(hot->left[0], hot->left[1]),
@@ -292,11 +302,12 @@ void x86_vpmu_boundary(CPUX86State *env)
     vpmu_fold(v);
     if (vpmu_reached(v)) {
         v->n_expired++;
-        vpmu_silicon_expire(&v->direct.silicon);
-        vpmu_serve(v);
+        vpmu_silicon_expire(v->silicon);
     } else {
         vpmu_arm(v);
     }
+    vpmu_slice_end(v);
+    vpmu_serve(v);
 }
 
 bool x86_vpmu_exec_boundary(CPUState *cs)
@@ -332,6 +343,7 @@ bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
     vpmu_fold(v);
     if (!vpmu_reached(v)) {
         vpmu_arm(v);
+        v->due |= vpmu_slice_over(v);
     }
     left = env->vpmu.left[bank] >>
            x86_vpmu_insn_shift(X86_VPMU_MODE(env->hflags));
@@ -404,12 +416,16 @@ bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val,
                     uintptr_t ra)
 {
     X86VPMU *v = vpmu_of(env);
+    enum vpmu_result r;
 
     if (!v) {
         return false;
     }
     x86_vpmu_uncount_insn(env);
-    return vpmu_result(env, vpmu_arch_rdmsr(v->arch, msr, val), ra);
+    r = vpmu_arch_rdmsr(v->arch, msr, val);
+    v->n_exits[VPMU_TRACE_RDMSR] += r != VPMU_NOT_MINE;
+    vpmu_serve(v);
+    return vpmu_result(env, r, ra);
 }
 
 bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
@@ -422,6 +438,10 @@ bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     }
     x86_vpmu_uncount_insn(env);
     r = vpmu_arch_wrmsr(v->arch, msr, val);
+    if (r == VPMU_HANDLED) {
+        vpmu_slice_begin(v);
+    }
+    v->n_exits[VPMU_TRACE_WRMSR] += r != VPMU_NOT_MINE;
     vpmu_serve(v);
     return vpmu_result(env, r, ra);
 }
@@ -430,12 +450,16 @@ bool x86_vpmu_rdpmc(CPUX86State *env, uint32_t idx, uint64_t *val,
                     uintptr_t ra)
 {
     X86VPMU *v = vpmu_of(env);
+    enum vpmu_result r;
 
     if (!v) {
         return false;
     }
     x86_vpmu_uncount_insn(env);
-    return vpmu_result(env, vpmu_arch_rdpmc(v->arch, idx, val), ra);
+    r = vpmu_arch_rdpmc(v->arch, idx, val);
+    v->n_exits[VPMU_TRACE_RDPMC] += r != VPMU_NOT_MINE;
+    vpmu_serve(v);
+    return vpmu_result(env, r, ra);
 }
 
 uint64_t x86_vpmu_misc_enable(CPUX86State *env)
@@ -451,6 +475,7 @@ void x86_vpmu_smm(CPUX86State *env, bool entered)
 
     if (v) {
         vpmu_arch_smm(v->arch, entered);
+        vpmu_serve(v);
     }
 }
 
@@ -501,18 +526,131 @@ uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w)
     }
 }
 
-bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
+/* What counts for the guest: the whole PMU of the modelled host, or its perf */
+
+static void vpmu_init_direct(X86VPMU *v, struct vpmu_provider **provider)
 {
-    CPUX86State *env = &cpu->env;
-    struct vpmu_silicon_config silicon = { .size = sizeof(silicon) };
+    struct vpmu_silicon_config cfg = {
+        .size = sizeof(cfg),
+        .model = v->vm->system.model,
+        .supplied = VPMU_SUPPLIED,
+        .ops = &v->vm->ops,
+        .ctx = v,
+    };
+
+    if (vpmu_direct_init(&v->direct, &cfg)) {
+        g_assert_not_reached();
+    }
+    v->direct.provider.time_hz = VPMU_TSC_HZ;
+    v->silicon = &v->direct.silicon;
+    *provider = &v->direct.provider;
+}
+
+/* Under TCG a vCPU's thread has a CPU of its own, and only runs the guest. */
+static bool vpmu_init_perf(X86VPMU *v, struct vpmu_provider **provider,
+                           Error **errp)
+{
+    VPMUVm *vm = v->vm;
+    int ret;
+
+    if (vpmu_perf_cpu_init(&v->host, &vm->system, CPU(v->cpu)->cpu_index,
+                           &vm->ops, v)) {
+        g_assert_not_reached();
+    }
+    ret = vpmu_vcpu_init(&v->vcpu, &vm->system, (enum vpmu_policy)vm->policy);
+    if (ret) {
+        error_setg_errno(errp, -ret, "pmu-policy=mediated: found host events "
+                         "that count guests, needed none: remove them first");
+        return false;
+    }
+    vpmu_vcpu_load(&v->vcpu, &v->host);
+    vpmu_vcpu_enter(&v->vcpu);
+    v->silicon = &v->host.silicon;
+    *provider = &v->vcpu.provider;
+    return true;
+}
+
+static void vpmu_fini_perf(X86VPMU *v)
+{
+    vpmu_vcpu_exit(&v->vcpu);
+    vpmu_vcpu_put(&v->vcpu);
+    vpmu_vcpu_fini(&v->vcpu);
+}
+
+static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
+{
+    X86CPU *cpu = v->cpu;
+    uint64_t *features = cpu->env.features;
+
+    arch->model = v->vm->system.model;
+    arch->version = cpu->vpmu_props.version;
+    arch->n_gp = cpu->vpmu_props.n_gp;
+    arch->n_fixed = cpu->vpmu_props.n_fixed == UINT8_MAX ? -1
+                                                : cpu->vpmu_props.n_fixed;
+    arch->capabilities = features[FEAT_1_ECX] & CPUID_EXT_PDCM
+                             ? features[FEAT_PERF_CAPABILITIES] : 0;
+    arch->ops = &v->vm->ops;
+    arch->ctx = v;
+    /* hypervisor=off: nothing that bare metal does not have */
+    arch->cpuid_base = features[FEAT_1_ECX] & CPUID_EXT_HYPERVISOR
+                           ? X86_VPMU_CPUID_BASE : 0;
+    arch->filter = v->vm->filter ? &v->vm->filter->filter : NULL;
+}
+
+static bool vpmu_init(X86VPMU *v, Error **errp)
+{
     struct vpmu_arch_config arch = { .size = sizeof(arch) };
+    bool direct = vpmu_is_direct(v);
     struct vpmu_error err = { };
-    const struct vpmu_model *model = vpmu_model_of(env);
-    X86VPMU *v;
     size_t size;
 
+    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+        for (int b = 0; b < X86_VPMU_BANKS; b++) {
+            v->until.word[s][b] = VPMU_NEVER;
+        }
+    }
+    if (direct) {
+        vpmu_init_direct(v, &arch.provider);
+    } else if (!vpmu_init_perf(v, &arch.provider, errp)) {
+        return false;
+    }
+    vpmu_arch_settings(v, &arch);
+    if (vpmu_arch_size(&arch, &size, &err)) {
+        error_setg(errp, "pmu=on: %s: asked 0x%" PRIx64 ", available 0x%"
+                   PRIx64, err.what, err.asked, err.available);
+        if (!direct) {
+            vpmu_fini_perf(v);
+        }
+        return false;
+    }
+    v->arch = g_malloc0(size);
+    vpmu_arm(v);
+    if (vpmu_arch_init(v->arch, &arch, &err)) {
+        g_assert_not_reached();
+    }
+    return true;
+}
+
+static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
+{
+    const char *name = p->policy ? "pmu-policy"
+                       : p->filter ? "pmu-filter"
+                       : p->trace ? "pmu-trace" : NULL;
+
+    if (name) {
+        error_setg(errp, "%s: found no PMU under TCG, needed pmu=on with "
+                   "-accel tcg", name);
+    }
+    return name;
+}
+
+bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
+{
+    const struct vpmu_model *model = vpmu_model_of(&cpu->env);
+    X86VPMU *v;
+
     if (!cpu->enable_pmu || !tcg_enabled()) {
-        return true;
+        return !vpmu_unwanted(&cpu->vpmu_props, errp);
     }
     if (!model) {
         error_setg(errp, "pmu=on: no PMU for this vendor and family under TCG; "
@@ -531,38 +669,15 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
 
     v = g_new0(X86VPMU, 1);
     v->cpu = cpu;
-    silicon.model = model;
-    silicon.supplied = VPMU_SUPPLIED;
-    silicon.ops = &vpmu_tcg_ops;
-    silicon.ctx = v;
-    if (vpmu_direct_init(&v->direct, &silicon)) {
-        g_assert_not_reached();
-    }
-    arch.model = model;
-    arch.version = cpu->vpmu_props.version;
-    arch.n_gp = cpu->vpmu_props.n_gp;
-    arch.n_fixed = cpu->vpmu_props.n_fixed == UINT8_MAX ? -1
-                                                : cpu->vpmu_props.n_fixed;
-    arch.capabilities = env->features[FEAT_1_ECX] & CPUID_EXT_PDCM
-                            ? env->features[FEAT_PERF_CAPABILITIES] : 0;
-    arch.provider = &v->direct.provider;
-    arch.ops = &vpmu_tcg_ops;
-    arch.ctx = v;
-    if (vpmu_arch_size(&arch, &size, &err)) {
-        error_setg(errp, "pmu=on: %s: asked 0x%" PRIx64 ", available 0x%"
-                   PRIx64, err.what, err.asked, err.available);
+    v->vm = vpmu_vm_get(cpu, model, &vpmu_tcg_ops, errp);
+    if (!v->vm) {
         g_free(v);
         return false;
     }
-    v->arch = g_malloc0(size);
-    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
-        for (int b = 0; b < X86_VPMU_BANKS; b++) {
-            v->until.word[s][b] = VPMU_NEVER;
-        }
-    }
-    vpmu_arm(v);
-    if (vpmu_arch_init(v->arch, &arch, &err)) {
-        g_assert_not_reached();
+    if (!vpmu_init(v, errp)) {
+        vpmu_vm_put(v->vm);
+        g_free(v);
+        return false;
     }
     cpu->vpmu = v;
     return true;
@@ -570,13 +685,22 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
 
 void x86_vpmu_unrealize(X86CPU *cpu)
 {
-    if (cpu->vpmu) {
-        g_free(cpu->vpmu->arch);
-        g_free(cpu->vpmu);
-        g_free(cpu->vpmu_state);
-        cpu->vpmu = NULL;
-        cpu->vpmu_state = NULL;
+    X86VPMU *v = cpu->vpmu;
+
+    if (!v) {
+        return;
     }
+    vpmu_host_events_close(v);
+    vpmu_arch_reset(v->arch, false);
+    if (!vpmu_is_direct(v)) {
+        vpmu_fini_perf(v);
+    }
+    cpu->vpmu = NULL;
+    vpmu_vm_put(v->vm);
+    g_free(v->arch);
+    g_free(v);
+    g_free(cpu->vpmu_state);
+    cpu->vpmu_state = NULL;
 }
 
 void x86_vpmu_reset(X86CPU *cpu, bool init)
@@ -590,113 +714,37 @@ void x86_vpmu_reset(X86CPU *cpu, bool init)
     }
 }
 
-void x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
+bool x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
                     uint32_t *eax, uint32_t *ebx,
                     uint32_t *ecx, uint32_t *edx)
 {
-    struct vpmu_cpuid regs = { *eax, *ebx, *ecx, *edx };
+    struct vpmu_cpuid regs = { };
 
-    if (cpu->vpmu && leaf == 0x15) {
+    if (!cpu->vpmu) {
+        return false;
+    }
+    switch (leaf) {
+    case 0x15:
         /* TSC and the APIC's timer, in which guests count the crystal */
         *eax = VPMU_CRYSTAL_HZ / VPMU_RATE_UNIT_HZ;
         *ebx = VPMU_TSC_HZ / VPMU_RATE_UNIT_HZ;
         *ecx = VPMU_CRYSTAL_HZ;
-    } else if (cpu->vpmu && leaf == 0x16) {
+        return true;
+    case 0x16:
         *eax = VPMU_TSC_HZ / 1000000; /* MHz: base, maximum, bus */
         *ebx = VPMU_TSC_HZ / 1000000;
         *ecx = VPMU_CRYSTAL_HZ / 1000000;
-    } else if (cpu->vpmu && vpmu_arch_cpuid(cpu->vpmu->arch, leaf, subleaf, &regs)) {
+        return true;
+    default:
+        if (!vpmu_arch_cpuid(cpu->vpmu->arch, leaf, subleaf, &regs)) {
+            return false;
+        }
         *eax = regs.eax;
         *ebx = regs.ebx;
         *ecx = regs.ecx;
         *edx = regs.edx;
+        return true;
     }
-}
-
-/* QMP */
-
-static VpmuCounter *vpmu_query_counter(X86VPMU *v, unsigned int pmc)
-{
-    static const char *const state[] = { "off", "active", "inactive", "error" };
-    static const char *const quality[] = {
-        "none", "exact", "defined", "modelled"
-    };
-    struct vpmu_pmc_info info;
-    VpmuCounter *c;
-
-    if (!vpmu_arch_pmc_info(v->arch, pmc, &info)) {
-        return NULL;
-    }
-    c = g_new0(VpmuCounter, 1);
-    c->pmc = pmc;
-    c->select = g_strdup_printf("0x%" PRIx64, info.select);
-    c->value = info.value;
-    c->enabled = info.enabled;
-    c->state = g_strdup(state[info.state]);
-    c->quality = g_strdup(quality[info.quality]);
-    return c;
-}
-
-/* Selectors programmed in vain, those of all vCPUs together */
-static void vpmu_query_told(VpmuToldList **list, const struct vpmu_told *row)
-{
-    g_autofree char *select = g_strdup_printf("0x%" PRIx64, row->select);
-    VpmuTold *t;
-
-    for (; *list; list = &(*list)->next) {
-        if (!strcmp((*list)->value->select, select)) {
-            (*list)->value->count += row->times;
-            return;
-        }
-    }
-    t = g_new0(VpmuTold, 1);
-    t->select = g_steal_pointer(&select);
-    t->name = g_strdup(row->name);
-    t->cure = g_strdup(row->needs);
-    t->count = row->times;
-    QAPI_LIST_APPEND(list, t);
-}
-
-typedef struct VPMUQuery {
-    VpmuInfo *info;
-    VpmuCpu *cpu;
-} VPMUQuery;
-
-static void vpmu_query_cpu(CPUState *cs, run_on_cpu_data data)
-{
-    X86VPMU *v = X86_CPU(cs)->vpmu;
-    VPMUQuery *q = data.host_ptr;
-    VpmuCounterList **tail = &q->cpu->counters;
-    struct vpmu_told row;
-    VpmuCounter *c;
-
-    q->cpu->index = cs->cpu_index;
-    q->cpu->pmis = v->n_pmis;
-    q->cpu->deadlines = v->n_expired;
-    for (unsigned int i = 0; (c = vpmu_query_counter(v, i)); i++) {
-        QAPI_LIST_APPEND(tail, c);
-    }
-    for (size_t i = 0; vpmu_arch_told(v->arch, i, &row); i++) {
-        vpmu_query_told(&q->info->told, &row);
-    }
-}
-
-/* Each vCPU answers on its own thread, between two blocks. */
-VpmuInfo *qmp_x_query_vpmu(Error **errp)
-{
-    VpmuInfo *info = g_new0(VpmuInfo, 1);
-    VpmuCpuList **tail = &info->cpus;
-    CPUState *cs;
-
-    CPU_FOREACH(cs) {
-        if (X86_CPU(cs)->vpmu) {
-            VPMUQuery q = { .info = info, .cpu = g_new0(VpmuCpu, 1) };
-
-            run_on_cpu(cs, vpmu_query_cpu, RUN_ON_CPU_HOST_PTR(&q));
-            QAPI_LIST_APPEND(tail, q.cpu);
-        }
-    }
-    return info;
 }
 
 /* Migration: libvpmu's own format in a buffer */

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The performance monitoring units of a VM under TCG: what a monitor can ask
+ * and change. Each vCPU answers on its own thread, between two blocks.
+ */
+
+#include "qemu/osdep.h"
+#include "hw/core/cpu.h"
+#include "monitor/hmp.h"
+#include "monitor/hmp-target.h"
+#include "monitor/monitor.h"
+#include "qapi/error.h"
+#include "qapi/qapi-commands-misc-target.h"
+#include "qobject/qdict.h"
+#include "vpmu-internal.h"
+
+QEMU_BUILD_BUG_ON((int)VPMU_HOST_POLICY_DIRECT != VPMU_POLICY_DIRECT ||
+                  (int)VPMU_HOST_POLICY_SHARED != VPMU_POLICY_SHARED ||
+                  (int)VPMU_HOST_POLICY_MEDIATED != VPMU_POLICY_MEDIATED);
+QEMU_BUILD_BUG_ON((int)VPMU_EVENT_STATE_ACTIVE != VPMU_EVENT_ACTIVE ||
+                  (int)VPMU_EVENT_STATE_INACTIVE != VPMU_EVENT_INACTIVE ||
+                  (int)VPMU_EVENT_STATE_ERROR != VPMU_EVENT_ERROR);
+QEMU_BUILD_BUG_ON((int)VPMU_LOSS_REASON_LOST != VPMU_LOSS_LOST ||
+                  (int)VPMU_LOSS_REASON_FILTERED != VPMU_LOSS_FILTERED ||
+                  (int)VPMU_LOSS_REASON_NOT_COUNTED != VPMU_LOSS_NOT_COUNTED);
+
+static void vpmu_do(X86VPMU *v, run_on_cpu_func func, void *data)
+{
+    run_on_cpu(CPU(v->cpu), func, RUN_ON_CPU_HOST_PTR(data));
+}
+
+/* Query of the guest's side */
+
+static VpmuCounter *vpmu_query_counter(X86VPMU *v, unsigned int pmc)
+{
+    static const char *const quality[] = {
+        "none", "exact", "defined", "modelled"
+    };
+    struct vpmu_pmc_info info;
+    VpmuCounter *c;
+
+    if (!vpmu_arch_pmc_info(v->arch, pmc, &info)) {
+        return NULL;
+    }
+    c = g_new0(VpmuCounter, 1);
+    c->pmc = pmc;
+    c->select = g_strdup_printf("0x%" PRIx64, info.select);
+    c->value = info.value;
+    c->enabled = info.enabled;
+    c->state = (VpmuEventState)info.state;
+    c->quality = g_strdup(quality[info.quality]);
+    c->loss = (VpmuLossReason)info.loss;
+    c->generation = info.generation;
+    c->time_enabled = info.time_enabled;
+    c->time_running = info.time_running;
+    return c;
+}
+
+static VpmuSlot *vpmu_query_slot(X86VPMU *v, unsigned int slot)
+{
+    const struct vpmu_perf_event *host;
+    const struct vpmu_event *ev = NULL;
+    VpmuSlot *s = g_new0(VpmuSlot, 1);
+
+    if (vpmu_is_direct(v)) {
+        if (v->direct.enabled >> slot & 1) {
+            ev = v->direct.event[slot];
+        }
+    } else {
+        host = vpmu_perf_owner(&v->host, slot);
+        ev = host ? &host->head : NULL;
+    }
+    s->slot = slot;
+    if (ev) {
+        /* Only the guest's events come through a provider */
+        s->owner = ev->provider ? VPMU_SLOT_OWNER_GUEST : VPMU_SLOT_OWNER_HOST;
+        s->has_number = true;
+        s->number = ev->index;
+    }
+    return s;
+}
+
+/* Selectors programmed in vain, those of all vCPUs together */
+static void vpmu_query_told(VpmuToldList **list, const struct vpmu_told *row)
+{
+    g_autofree char *select = g_strdup_printf("0x%" PRIx64, row->select);
+    VpmuTold *t;
+
+    for (; *list; list = &(*list)->next) {
+        if (!strcmp((*list)->value->select, select)) {
+            (*list)->value->count += row->times;
+            return;
+        }
+    }
+    t = g_new0(VpmuTold, 1);
+    t->select = g_steal_pointer(&select);
+    t->name = g_strdup(row->name);
+    t->cure = g_strdup(row->needs);
+    t->count = row->times;
+    QAPI_LIST_APPEND(list, t);
+}
+
+typedef struct VPMUQuery {
+    VpmuInfo *info;
+    VpmuCpu *cpu;
+} VPMUQuery;
+
+static void vpmu_query_cpu(CPUState *cs, run_on_cpu_data data)
+{
+    X86VPMU *v = X86_CPU(cs)->vpmu;
+    const struct vpmu_model *model = v->vm->system.model;
+    VPMUQuery *q = data.host_ptr;
+    VpmuCounterList **counters = &q->cpu->counters;
+    VpmuSlotList **slots = &q->cpu->slots;
+    struct vpmu_told row;
+    VpmuCounter *c;
+
+    q->cpu->index = cs->cpu_index;
+    q->cpu->pmis = v->n_pmis;
+    q->cpu->deadlines = v->n_expired;
+    q->cpu->exits = g_new0(VpmuExits, 1);
+    q->cpu->exits->rdmsr = v->n_exits[VPMU_TRACE_RDMSR];
+    q->cpu->exits->wrmsr = v->n_exits[VPMU_TRACE_WRMSR];
+    q->cpu->exits->rdpmc = v->n_exits[VPMU_TRACE_RDPMC];
+    for (unsigned int i = 0; i < model->n_gp + model->n_fixed; i++) {
+        QAPI_LIST_APPEND(slots, vpmu_query_slot(v, i));
+    }
+    for (unsigned int i = 0; (c = vpmu_query_counter(v, i)); i++) {
+        QAPI_LIST_APPEND(counters, c);
+        q->cpu->generation += c->generation;
+    }
+    for (size_t i = 0; vpmu_arch_told(v->arch, i, &row); i++) {
+        vpmu_query_told(&q->info->told, &row);
+    }
+    vpmu_serve(v);
+}
+
+VpmuInfo *qmp_x_query_vpmu(Error **errp)
+{
+    VpmuInfo *info = g_new0(VpmuInfo, 1);
+    VpmuCpuList **tail = &info->cpus;
+    VPMUVm *vm = vpmu_vm();
+    CPUState *cs;
+
+    if (vm) {
+        info->has_policy = info->has_clock_hz = true;
+        info->policy = vm->policy;
+        info->clock_hz = VPMU_TSC_HZ;
+    }
+    info->filter = g_strdup(vm && vm->filter ? vm->filter->spec : "none");
+    CPU_FOREACH(cs) {
+        if (X86_CPU(cs)->vpmu) {
+            VPMUQuery q = { .info = info, .cpu = g_new0(VpmuCpu, 1) };
+
+            vpmu_do(X86_CPU(cs)->vpmu, vpmu_query_cpu, &q);
+            QAPI_LIST_APPEND(tail, q.cpu);
+        }
+    }
+    return info;
+}
+
+/* Host events */
+
+static VPMUHostEvent *vpmu_host_event_find(uint32_t id, Error **errp)
+{
+    VPMUVm *vm = vpmu_vm();
+    VPMUHostEvent *e;
+
+    if (vm) {
+        QTAILQ_FOREACH(e, &vm->events, next) {
+            if (e->id == id) {
+                return e;
+            }
+        }
+    }
+    error_setg(errp, "host event %" PRIu32 ": there is no such event; those "
+               "that exist are told by x-query-vpmu-host-events", id);
+    return NULL;
+}
+
+/* @n_cpus: one more than the highest index */
+static X86VPMU *vpmu_by_index(int index, int *n_cpus)
+{
+    X86VPMU *found = NULL;
+    CPUState *cs;
+
+    *n_cpus = 0;
+    CPU_FOREACH(cs) {
+        if (X86_CPU(cs)->vpmu) {
+            *n_cpus = MAX(*n_cpus, cs->cpu_index + 1);
+            if (cs->cpu_index == index) {
+                found = X86_CPU(cs)->vpmu;
+            }
+        }
+    }
+    return found;
+}
+
+/* Of the vCPU's own thread */
+typedef struct VPMUOpen {
+    VPMUHostEvent *e;
+    const struct vpmu_perf_attr *attr;
+    int ret;
+} VPMUOpen;
+
+static void vpmu_open_on_cpu(CPUState *cs, run_on_cpu_data data)
+{
+    VPMUOpen *o = data.host_ptr;
+    X86VPMU *v = o->e->v;
+
+    o->ret = vpmu_perf_open(&o->e->event, o->attr, &v->host,
+                            o->e->task ? &v->vcpu.task : NULL);
+    vpmu_serve(v);
+}
+
+static void vpmu_open_error(Error **errp, const char *spec, int ret)
+{
+    const char *why;
+
+    switch (-ret) {
+    case VPMU_EOPNOTSUPP:
+        why = "it would count the guest, and with pmu-policy=mediated the "
+              "guest owns all counters while it runs; needed: an event that "
+              "excludes guests (option H), or pmu-policy=shared";
+        break;
+    case VPMU_ENOENT:
+        why = "nobody here counts this event; needed: one that 'vpmu list' "
+              "calls exact";
+        break;
+    case VPMU_EINVAL:
+        why = "its options exclude each other, or it fits on no counter";
+        break;
+    default:
+        why = strerror(-ret);
+        break;
+    }
+    error_setg(errp, "host event '%s': %s", spec, why);
+}
+
+static bool vpmu_host_event_parse(VPMUVm *vm, const char *spec,
+                                  struct vpmu_host_event *out, X86VPMU **v,
+                                  Error **errp)
+{
+    struct vpmu_spec_error err = { };
+    int n_cpus;
+
+    vpmu_by_index(0, &n_cpus);
+    if (vpmu_spec_host_event(spec, vm->system.model, n_cpus, out, &err)) {
+        vpmu_spec_error_setg(errp, "host event", spec, &err);
+        return false;
+    }
+    *v = vpmu_by_index(out->cpu, &n_cpus);
+    if (!*v) {
+        error_setg(errp, "host event '%s': there is no vCPU %" PRIu32, spec,
+                   out->cpu);
+        return false;
+    }
+    return true;
+}
+
+VpmuHostEventId *qmp_x_vpmu_host_event_add(const char *spec, Error **errp)
+{
+    VPMUVm *vm = vpmu_vm();
+    struct vpmu_host_event parsed = { };
+    VPMUOpen o = { .attr = &parsed.attr };
+    VpmuHostEventId *id;
+    VPMUHostEvent *e;
+    X86VPMU *v;
+
+    if (!vm || vm->policy == VPMU_HOST_POLICY_DIRECT) {
+        error_setg(errp, "host event '%s': found %s, needed a PMU with "
+                   "pmu-policy=shared or mediated", spec,
+                   vm ? "pmu-policy=direct, where the guest owns the counters"
+                      : "no PMU");
+        return NULL;
+    }
+    if (vm->n_events >= VPMU_HOST_EVENTS_MAX) {
+        error_setg(errp, "host event '%s': there are %d already, the most; "
+                   "remove one first", spec, VPMU_HOST_EVENTS_MAX);
+        return NULL;
+    }
+    if (!vpmu_host_event_parse(vm, spec, &parsed, &v, errp)) {
+        return NULL;
+    }
+    parsed.attr.id = vm->last_id + 1;
+    e = g_new0(VPMUHostEvent, 1);
+    e->v = v;
+    e->id = e->event.head.index = parsed.attr.id;
+    e->task = parsed.task;
+    o.e = e;
+    vpmu_do(v, vpmu_open_on_cpu, &o);
+    if (o.ret) {
+        vpmu_open_error(errp, spec, o.ret);
+        g_free(e);
+        return NULL;
+    }
+    e->spec = g_strdup(spec);
+    vm->last_id = e->id;
+    vm->n_events++;
+    QTAILQ_INSERT_TAIL(&vm->events, e, next);
+
+    id = g_new0(VpmuHostEventId, 1);
+    id->id = e->id;
+    return id;
+}
+
+static void vpmu_host_event_free(VPMUHostEvent *e)
+{
+    VPMUVm *vm = e->v->vm;
+
+    QTAILQ_REMOVE(&vm->events, e, next);
+    vm->n_events--;
+    g_free(e->spec);
+    g_free(e);
+}
+
+static void vpmu_close_on_cpu(CPUState *cs, run_on_cpu_data data)
+{
+    VPMUHostEvent *e = data.host_ptr;
+
+    vpmu_perf_close(&e->event);
+    vpmu_serve(e->v);
+}
+
+void qmp_x_vpmu_host_event_remove(uint32_t id, Error **errp)
+{
+    VPMUHostEvent *e = vpmu_host_event_find(id, errp);
+
+    if (e) {
+        vpmu_do(e->v, vpmu_close_on_cpu, e);
+        vpmu_host_event_free(e);
+    }
+}
+
+void vpmu_host_events_close(X86VPMU *v)
+{
+    VPMUHostEvent *e, *next;
+
+    QTAILQ_FOREACH_SAFE(e, &v->vm->events, next, next) {
+        if (e->v == v) {
+            vpmu_perf_close(&e->event);
+            vpmu_host_event_free(e);
+        }
+    }
+}
+
+static void vpmu_enable_on_cpu(CPUState *cs, run_on_cpu_data data)
+{
+    VPMUHostEvent *e = data.host_ptr;
+
+    vpmu_perf_enable(&e->event); /* its state tells what has become of it */
+    vpmu_serve(e->v);
+}
+
+static void vpmu_disable_on_cpu(CPUState *cs, run_on_cpu_data data)
+{
+    VPMUHostEvent *e = data.host_ptr;
+
+    vpmu_perf_disable(&e->event);
+    vpmu_serve(e->v);
+}
+
+void qmp_x_vpmu_host_event_set(uint32_t id, bool enabled, Error **errp)
+{
+    VPMUHostEvent *e = vpmu_host_event_find(id, errp);
+
+    if (e) {
+        vpmu_do(e->v, enabled ? vpmu_enable_on_cpu : vpmu_disable_on_cpu, e);
+    }
+}
+
+typedef struct VPMURead {
+    VPMUHostEvent *e;
+    struct vpmu_perf_value value;
+} VPMURead;
+
+static void vpmu_read_on_cpu(CPUState *cs, run_on_cpu_data data)
+{
+    VPMURead *r = data.host_ptr;
+
+    vpmu_perf_read(&r->e->event, &r->value);
+    vpmu_serve(r->e->v);
+}
+
+VpmuHostEventList *qmp_x_query_vpmu_host_events(Error **errp)
+{
+    VpmuHostEventList *list = NULL, **tail = &list;
+    VPMUVm *vm = vpmu_vm();
+    VPMUHostEvent *e;
+
+    if (!vm) {
+        return NULL;
+    }
+    QTAILQ_FOREACH(e, &vm->events, next) {
+        VpmuHostEvent *out = g_new0(VpmuHostEvent, 1);
+        VPMURead r = { .e = e };
+
+        vpmu_do(e->v, vpmu_read_on_cpu, &r);
+        out->id = e->id;
+        out->spec = g_strdup(e->spec);
+        out->cpu = CPU(e->v->cpu)->cpu_index;
+        out->task = e->task;
+        out->state = (VpmuEventState)r.value.state;
+        out->count = r.value.count;
+        out->time_enabled = r.value.enabled;
+        out->time_running = r.value.running;
+        out->overflows = r.value.overflows;
+        QAPI_LIST_APPEND(tail, out);
+    }
+    return list;
+}
+
+/* Event filter */
+
+static void vpmu_filter_on_cpu(CPUState *cs, run_on_cpu_data data)
+{
+    X86VPMU *v = X86_CPU(cs)->vpmu;
+    VPMUFilter *f = data.host_ptr;
+
+    /* What was parsed has been checked */
+    if (vpmu_arch_filter(v->arch, f ? &f->filter : NULL)) {
+        g_assert_not_reached();
+    }
+    vpmu_serve(v);
+}
+
+void qmp_x_vpmu_filter(const char *spec, Error **errp)
+{
+    VPMUVm *vm = vpmu_vm();
+    VPMUFilter *f = NULL;
+    CPUState *cs;
+
+    if (!vm) {
+        error_setg(errp, "event filter '%s': found no PMU, needed pmu=on",
+                   spec);
+        return;
+    }
+    if (strcmp(spec, "none")) {
+        f = vpmu_filter_parse(spec, vm->system.model, errp);
+        if (!f) {
+            return;
+        }
+    }
+    CPU_FOREACH(cs) {
+        if (X86_CPU(cs)->vpmu) {
+            vpmu_do(X86_CPU(cs)->vpmu, vpmu_filter_on_cpu, f);
+        }
+    }
+    vpmu_filter_free(vm->filter);
+    vm->filter = f;
+}
+
+/* HMP */
+
+static void vpmu_print_cpu(Monitor *mon, const VpmuCpu *c)
+{
+    monitor_printf(mon, "vCPU %" PRId64 ": %" PRIu64 " PMIs, %" PRIu64
+                   " deadlines, %" PRIu64 " RDMSR, %" PRIu64 " WRMSR, %" PRIu64
+                   " RDPMC\n", c->index, c->pmis, c->deadlines,
+                   c->exits->rdmsr, c->exits->wrmsr, c->exits->rdpmc);
+    monitor_printf(mon, "  %3s %10s %20s %-8s %-8s %-11s %s\n", "pmc", "select",
+                   "value", "state", "quality", "loss", "running/enabled");
+    for (VpmuCounterList *l = c->counters; l; l = l->next) {
+        const VpmuCounter *p = l->value;
+
+        monitor_printf(mon, "  %3u %10s %20" PRIu64 " %-8s %-8s %-11s %" PRIu64
+                       "/%" PRIu64 "\n", p->pmc, p->select, p->value,
+                       VpmuEventState_str(p->state), p->quality,
+                       VpmuLossReason_str(p->loss), p->time_running,
+                       p->time_enabled);
+    }
+    monitor_printf(mon, "  counters of its CPU:");
+    for (VpmuSlotList *l = c->slots; l; l = l->next) {
+        const VpmuSlot *s = l->value;
+
+        if (s->has_number) {
+            monitor_printf(mon, " %s:%u", VpmuSlotOwner_str(s->owner),
+                           s->number);
+        } else {
+            monitor_printf(mon, " -");
+        }
+    }
+    monitor_printf(mon, "\n");
+}
+
+void hmp_info_vpmu(Monitor *mon, const QDict *qdict)
+{
+    g_autoptr(VpmuInfo) info = qmp_x_query_vpmu(&error_abort);
+
+    if (!info->has_policy) {
+        monitor_printf(mon, "no vCPU has a PMU under TCG (pmu=on)\n");
+        return;
+    }
+    monitor_printf(mon, "policy %s, filter %s, times at %" PRIu64 " Hz\n",
+                   VpmuHostPolicy_str(info->policy), info->filter,
+                   info->clock_hz);
+    for (VpmuCpuList *l = info->cpus; l; l = l->next) {
+        vpmu_print_cpu(mon, l->value);
+    }
+    for (VpmuToldList *l = info->told; l; l = l->next) {
+        monitor_printf(mon, "not counted: %s %s, enabled %" PRIu64 " times\n",
+                       l->value->select, l->value->name ?: "",
+                       l->value->count);
+    }
+}
+
+void hmp_info_vpmu_host_events(Monitor *mon, const QDict *qdict)
+{
+    g_autoptr(VpmuHostEventList) list =
+        qmp_x_query_vpmu_host_events(&error_abort);
+
+    monitor_printf(mon, "%4s %-8s %20s %9s %s\n", "id", "state", "count",
+                   "overflows", "spec, running/enabled");
+    for (VpmuHostEventList *l = list; l; l = l->next) {
+        const VpmuHostEvent *e = l->value;
+
+        monitor_printf(mon, "%4u %-8s %20" PRIu64 " %9" PRIu64 " %s, %" PRIu64
+                       "/%" PRIu64 "\n", e->id, VpmuEventState_str(e->state),
+                       e->count, e->overflows, e->spec, e->time_running,
+                       e->time_enabled);
+    }
+}
+
+void hmp_vpmu_host_event_add(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+    g_autoptr(VpmuHostEventId) id =
+        qmp_x_vpmu_host_event_add(qdict_get_str(qdict, "spec"), &err);
+
+    if (id) {
+        monitor_printf(mon, "%u\n", id->id);
+    }
+    hmp_handle_error(mon, err);
+}
+
+void hmp_vpmu_host_event_remove(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+
+    qmp_x_vpmu_host_event_remove(qdict_get_int(qdict, "id"), &err);
+    hmp_handle_error(mon, err);
+}
+
+void hmp_vpmu_host_event_set(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+
+    qmp_x_vpmu_host_event_set(qdict_get_int(qdict, "id"),
+                              qdict_get_bool(qdict, "enabled"), &err);
+    hmp_handle_error(mon, err);
+}
+
+void hmp_vpmu_filter(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+
+    qmp_x_vpmu_filter(qdict_get_str(qdict, "spec"), &err);
+    hmp_handle_error(mon, err);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The performance monitoring units of a VM under TCG: what its vCPUs have in
+ * common. Policy, event filter, trace.
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qemu/error-report.h"
+#include "qemu/lockable.h"
+#include "qemu/main-loop.h"
+#include "qemu/notify.h"
+#include "qemu/timer.h"
+#include "qapi/error.h"
+#include "qapi/util.h"
+#include "system/runstate.h"
+#include "system/system.h"
+#include "vpmu-internal.h"
+
+/* The multiplexing interval of the modelled host */
+#define VPMU_MUX_CYCLES (VPMU_TSC_HZ / 1000 * 4)
+
+/* There is one VM per process. */
+static VPMUVm *the_vm;
+
+VPMUVm *vpmu_vm(void)
+{
+    return the_vm;
+}
+
+/* Event filter */
+
+void vpmu_spec_error_setg(Error **errp, const char *what, const char *spec,
+                          const struct vpmu_spec_error *err)
+{
+    g_autofree char *caret = g_strnfill(MAX(err->length, 1), '^');
+
+    error_setg(errp, "%s '%s': at character %zu: %s; needed: %s", what, spec,
+               err->at + 1, err->what, err->needed);
+    error_append_hint(errp, "%s\n%*s%s\n", spec, (int)err->at, "", caret);
+}
+
+VPMUFilter *vpmu_filter_parse(const char *spec, const struct vpmu_model *model,
+                              Error **errp)
+{
+    VPMUFilter *f = g_new0(VPMUFilter, 1);
+    struct vpmu_spec_error err = { };
+
+    f->spec = g_strdup(spec);
+    if (vpmu_spec_filter(spec, model, &f->filter, f->events, &err)) {
+        vpmu_spec_error_setg(errp, "event filter", spec, &err);
+        vpmu_filter_free(f);
+        return NULL;
+    }
+    return f;
+}
+
+void vpmu_filter_free(VPMUFilter *f)
+{
+    if (f) {
+        g_free(f->spec);
+        g_free(f);
+    }
+}
+
+/*
+ * Trace: "VPMUTRC1", the size of a record, the version of all this; then
+ * struct vpmu_trace_record until the end of the file. Little-endian.
+ */
+typedef struct QEMU_PACKED VPMUTraceHeader {
+    char magic[8];
+    uint32_t record_size;
+    uint32_t version;
+} VPMUTraceHeader;
+
+QEMU_BUILD_BUG_ON(sizeof(struct vpmu_trace_record) != 32);
+
+/* With the lock. A trace with a hole would be worse than none from here on. */
+static void vpmu_trace_check(VPMUVm *vm, bool ok)
+{
+    if (!ok) {
+        error_report("pmu-trace=%s: cannot write: %s; the trace ends here",
+                     vm->trace_arg, strerror(errno));
+        fclose(vm->trace);
+        vm->trace = NULL;
+    }
+}
+
+static void vpmu_trace_flush(VPMUVm *vm)
+{
+    QEMU_LOCK_GUARD(&vm->trace_lock);
+
+    if (vm->trace) {
+        vpmu_trace_check(vm, fflush(vm->trace) == 0);
+    }
+}
+
+static void vpmu_op_trace(void *ctx, const struct vpmu_trace_record *r)
+{
+    X86VPMU *v = ctx;
+    VPMUVm *vm = v->vm;
+    struct vpmu_trace_record le = {
+        .type = cpu_to_le16(r->type),
+        .cpu = cpu_to_le16(CPU(v->cpu)->cpu_index),
+        .pmc = cpu_to_le16(r->pmc),
+        .what = cpu_to_le16(r->what),
+        .a = cpu_to_le64(r->a),
+        .b = cpu_to_le64(r->b),
+    };
+    QEMU_LOCK_GUARD(&vm->trace_lock);
+
+    if (vm->trace) {
+        /* With the lock, so that the file is in the order of time */
+        le.time = cpu_to_le64(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+        vpmu_trace_check(vm, fwrite(&le, sizeof(le), 1, vm->trace) == 1);
+    }
+}
+
+static void vpmu_vm_stopped(void *opaque, bool running, RunState state)
+{
+    if (!running) {
+        vpmu_trace_flush(opaque);
+    }
+}
+
+static void vpmu_exit(Notifier *n, void *unused)
+{
+    vpmu_trace_flush(container_of(n, VPMUVm, exit));
+}
+
+static bool vpmu_trace_open(VPMUVm *vm, Error **errp)
+{
+    VPMUTraceHeader header = {
+        .magic = "VPMUTRC1",
+        .record_size = cpu_to_le32(sizeof(struct vpmu_trace_record)),
+        .version = cpu_to_le32(1),
+    };
+
+    vm->trace = fopen(vm->trace_arg, "wbe");
+    if (!vm->trace || fwrite(&header, sizeof(header), 1, vm->trace) != 1) {
+        error_setg_errno(errp, errno, "pmu-trace=%s: needs a file that can be "
+                         "written", vm->trace_arg);
+        return false;
+    }
+    vm->ops.trace = vpmu_op_trace;
+    vm->exit.notify = vpmu_exit;
+    qemu_add_exit_notifier(&vm->exit);
+    vm->stop = qemu_add_vm_change_state_handler(vpmu_vm_stopped, vm);
+    return true;
+}
+
+static void vpmu_trace_close(VPMUVm *vm)
+{
+    if (vm->stop) {
+        qemu_del_vm_change_state_handler(vm->stop);
+        qemu_remove_exit_notifier(&vm->exit);
+    }
+    vpmu_trace_flush(vm);
+    if (vm->trace) {
+        fclose(vm->trace);
+    }
+}
+
+/* The VM */
+
+static void vpmu_vm_free(VPMUVm *vm)
+{
+    vpmu_trace_close(vm);
+    qemu_mutex_destroy(&vm->trace_lock);
+    vpmu_filter_free(vm->filter);
+    g_free(vm->filter_arg);
+    g_free(vm->trace_arg);
+    g_free(vm);
+}
+
+static bool vpmu_policy_of(const char *arg, VpmuHostPolicy *policy,
+                           Error **errp)
+{
+    int value = VPMU_HOST_POLICY_SHARED;
+
+    if (arg) {
+        value = qapi_enum_parse(&VpmuHostPolicy_lookup, arg, -1, NULL);
+    }
+    if (value < 0) {
+        error_setg(errp, "pmu-policy=%s: needed: direct, shared or mediated",
+                   arg);
+        return false;
+    }
+    *policy = value;
+    return true;
+}
+
+static VPMUVm *vpmu_vm_new(X86CPU *cpu, VpmuHostPolicy policy,
+                           const struct vpmu_model *model,
+                           const struct vpmu_ops *ops, Error **errp)
+{
+    VPMUVm *vm = g_new0(VPMUVm, 1);
+
+    vm->policy = policy;
+    vm->filter_arg = g_strdup(cpu->vpmu_props.filter);
+    vm->trace_arg = g_strdup(cpu->vpmu_props.trace);
+    vm->ops = *ops;
+    QTAILQ_INIT(&vm->events);
+    qemu_mutex_init(&vm->trace_lock);
+    vpmu_perf_system_init(&vm->system, model, VPMU_SUPPLIED, VPMU_TSC_HZ,
+                          VPMU_MUX_CYCLES);
+    if (vm->filter_arg && strcmp(vm->filter_arg, "none")) {
+        vm->filter = vpmu_filter_parse(vm->filter_arg, model, errp);
+        if (!vm->filter) {
+            goto fail;
+        }
+    }
+    if (vm->trace_arg && !vpmu_trace_open(vm, errp)) {
+        goto fail;
+    }
+    return vm;
+fail:
+    vpmu_vm_free(vm);
+    return NULL;
+}
+
+/* What the first vCPU has and another one must have too */
+static bool vpmu_same(const char *name, const char *found, const char *needed,
+                      Error **errp)
+{
+    if (!g_strcmp0(found, needed)) {
+        return true;
+    }
+    error_setg(errp, "%s: found %s, needed %s as on the other vCPUs: give it "
+               "with -cpu, for all", name, found ? found : "none",
+               needed ? needed : "none");
+    return false;
+}
+
+VPMUVm *vpmu_vm_get(X86CPU *cpu, const struct vpmu_model *model,
+                    const struct vpmu_ops *ops, Error **errp)
+{
+    X86VPMUProps *p = &cpu->vpmu_props;
+    VPMUVm *vm = the_vm;
+    VpmuHostPolicy policy;
+
+    if (!vpmu_policy_of(p->policy, &policy, errp)) {
+        return NULL;
+    }
+    if (!vm) {
+        vm = vpmu_vm_new(cpu, policy, model, ops, errp);
+        if (!vm) {
+            return NULL;
+        }
+        the_vm = vm;
+    } else if (!vpmu_same("pmu-policy", VpmuHostPolicy_str(policy),
+                          VpmuHostPolicy_str(vm->policy), errp) ||
+               !vpmu_same("pmu-filter", p->filter, vm->filter_arg, errp) ||
+               !vpmu_same("pmu-trace", p->trace, vm->trace_arg, errp) ||
+               !vpmu_same("the PMU's model", model->name,
+                          vm->system.model->name, errp)) {
+        return NULL;
+    }
+    vm->n_cpus++;
+    return vm;
+}
+
+void vpmu_vm_put(VPMUVm *vm)
+{
+    if (--vm->n_cpus == 0) {
+        the_vm = NULL;
+        vpmu_vm_free(vm);
+    }
+}
