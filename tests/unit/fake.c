@@ -76,10 +76,10 @@ static int fake_create(struct vpmu_provider *p, struct vpmu_event *ev,
 	assert_null(f->event[attr->slot]);
 	assert_int_equal(attr->period, (uint64_t)1 << 48);
 	f->n_create++;
-	if (f->fail_create && !--f->fail_create)
-		return f->fail_code;
 	if (fake_quality(p, attr) == VPMU_QUALITY_NONE)
 		return -VPMU_ENOENT;
+	if (f->fail_create && !--f->fail_create)
+		return f->fail_code;
 	memset((char *)e + sizeof(e->head), 0, sizeof(*e) - sizeof(e->head));
 	e->select = attr->select;
 	e->fixed = attr->fixed;
