@@ -1,0 +1,1395 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who wins when perf events contend for a counter, and how the loser comes back.
+ *
+ * Every class of event (CPU or task, pinned or flexible) holds a resource, and
+ * one event of every class arrives: all general-purpose counters, one fixed
+ * counter that no other can replace, and one that others can. What each side is
+ * then, and what brings the loser back while the winner stays or after it has
+ * been closed, is held against the rule in rule(). Cases with a name follow.
+ *
+ * A state is what read(2) tells: 0 bytes are the error state; else both times
+ * advance by the same amount (active), only the enabled one (inactive) or none
+ * (off). Nothing here depends on how long something takes: the rotation's
+ * interval is made so long that of two runs in a row at most one can meet it, an
+ * unplanned context switch makes a run void, and a result counts when two runs
+ * in a row agree. What waits for rotation comes last, with a short interval.
+ *
+ * Needs root and an x86 core PMU with fixed counters for the full table; builds
+ * alone: gcc -O2 -Wall -o perf_contention perf_contention.c
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXIT_PASS 0 /* as KSFT_PASS, KSFT_FAIL and KSFT_SKIP */
+#define EXIT_FAIL 1
+#define EXIT_SKIP 4
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define MAX_COUNTERS 32
+#define MAX_EVENTS (2 * MAX_COUNTERS + 8)
+#define TRIES 200
+#define LONG_MS 2000
+#define SHORT_MS 4
+#define ROTATIONS 8
+#define NS_PER_MS 1000000ull
+#define LIMIT_S 600 /* for everything */
+
+#define PMU "/sys/bus/event_source/devices/cpu"
+#define WATCHDOG "/proc/sys/kernel/nmi_watchdog"
+
+enum class { CP, TP, CF, TF, CLASSES };
+enum resource { GP, FIXED, MOVABLE, RESOURCES };
+enum trigger { RELEASE, TIMER, SWITCH, ENABLE, CREATE, TRIGGERS };
+enum state { ACTIVE, INACTIVE, ERROR, OFF, UNKNOWN };
+enum loser { NOBODY, INCUMBENT, NEWCOMER, BOTH };
+
+static const char *const class_name[] = {"CP", "TP", "CF", "TF"};
+static const char *const resource_name[] = {"gp", "fixed", "movable"};
+static const char *const trigger_name[] = {"release", "timer", "switch", "enable", "create"};
+static const char *const state_name[] = {"active", "inactive", "error", "off", "unknown"};
+static const char *const loser_name[] = {"none", "incumbent", "newcomer", "both"};
+
+/* Events that ask for a resource: no fixed counter counts branches, only fixed
+ * counter 2 counts reference cycles, and any counts instructions.
+ */
+static const uint64_t resource_event[] = {
+	[GP] = PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
+	[FIXED] = PERF_COUNT_HW_REF_CPU_CYCLES,
+	[MOVABLE] = PERF_COUNT_HW_INSTRUCTIONS,
+};
+
+static bool json;
+static int cpu;
+static unsigned int gp_counters;
+static bool have[RESOURCES];
+static char old_mux[32], old_watchdog[32];
+static pid_t main_pid;
+static unsigned int mux_ms;
+
+/* ---- the end */
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static bool read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static void restore(void)
+{
+	if (getpid() != main_pid)
+		return;
+	if (old_mux[0])
+		write_file(PMU "/perf_event_mux_interval_ms", old_mux);
+	if (old_watchdog[0])
+		write_file(WATCHDOG, old_watchdog);
+}
+
+static void on_signal(int sig)
+{
+	static const char late[] = "Bail out! took too long\n";
+
+	if (sig == SIGALRM && write(STDERR_FILENO, late, sizeof(late) - 1) < 0)
+		_exit(EXIT_FAIL);
+	restore();
+	_exit(EXIT_FAIL);
+}
+
+static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	fflush(stdout);
+	fputs("Bail out! ", json ? stderr : stdout);
+	vfprintf(json ? stderr : stdout, format, ap);
+	fputs("\n", json ? stderr : stdout);
+	va_end(ap);
+	fflush(stdout);
+	if (getpid() != main_pid)
+		_exit(EXIT_FAIL);
+	exit(EXIT_FAIL);
+}
+
+static void __attribute__((noreturn, format(printf, 1, 2))) skip_all(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	if (!json)
+		printf("1..0 # SKIP ");
+	vfprintf(json ? stderr : stdout, format, ap);
+	fputs("\n", json ? stderr : stdout);
+	va_end(ap);
+	exit(EXIT_SKIP);
+}
+
+/* ---- context switches: a run with one that it did not plan is void */
+
+static long switches_seen;
+static bool run_void;
+
+static long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+static void run_begin(void)
+{
+	run_void = false;
+	switches_seen = switches();
+}
+
+static void run_check(void)
+{
+	if (switches() != switches_seen)
+		run_void = true;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void planned_switch(void)
+{
+	const struct timespec t = {.tv_nsec = NS_PER_MS};
+	struct rusage usage;
+	long before;
+
+	run_check();
+	getrusage(RUSAGE_THREAD, &usage);
+	before = usage.ru_nvcsw;
+	nanosleep(&t, NULL);
+	getrusage(RUSAGE_THREAD, &usage);
+	if (usage.ru_nvcsw == before)
+		run_void = true;
+	switches_seen = switches();
+}
+
+/* ---- events; those left open are closed at the end of a run */
+
+static int open_fds[MAX_EVENTS];
+static unsigned int n_open;
+
+static int try_open(enum class class, enum resource resource, bool disabled, int group)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_HARDWARE,
+		.config = resource_event[resource],
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.disabled = disabled,
+		.pinned = group < 0 && (class == CP || class == TP),
+	};
+	bool task = class == TP || class == TF;
+
+	return syscall(SYS_perf_event_open, &attr, task ? 0 : -1, task ? -1 : cpu, group,
+		       PERF_FLAG_FD_CLOEXEC);
+}
+
+static int open_member(enum class class, enum resource resource, bool disabled, int group)
+{
+	int fd = try_open(class, resource, disabled, group);
+
+	if (fd < 0)
+		die("perf_event_open, %s %s: %s", class_name[class], resource_name[resource],
+		    strerror(errno));
+	if (n_open == MAX_EVENTS)
+		die("more than %d events", MAX_EVENTS);
+	open_fds[n_open++] = fd;
+	return fd;
+}
+
+static int open_event(enum class class, enum resource resource)
+{
+	return open_member(class, resource, false, -1);
+}
+
+static void close_event(int fd)
+{
+	unsigned int i;
+
+	for (i = 0; i < n_open && open_fds[i] != fd; i++)
+		;
+	if (i == n_open)
+		die("close of an event that is not open");
+	open_fds[i] = open_fds[--n_open];
+	close(fd);
+}
+
+static void close_all(void)
+{
+	while (n_open)
+		close(open_fds[--n_open]);
+}
+
+static void control(int fd, unsigned long request)
+{
+	if (ioctl(fd, request, 0))
+		die("ioctl on an event: %s", strerror(errno));
+}
+
+static void enable(int fd)
+{
+	control(fd, PERF_EVENT_IOC_ENABLE);
+}
+
+static void disable(int fd)
+{
+	control(fd, PERF_EVENT_IOC_DISABLE);
+}
+
+struct reading {
+	uint64_t value, enabled, running;
+};
+
+/* Returns false in the error state. */
+static bool read_event(int fd, struct reading *r)
+{
+	ssize_t n = read(fd, r, sizeof(*r));
+
+	if (n != 0 && n != sizeof(*r))
+		die("read of an event: %zd, %s", n, n < 0 ? strerror(errno) : "short");
+	return n != 0;
+}
+
+static enum state state_of(int fd)
+{
+	uint64_t end = now_ns() + 5 * NS_PER_MS;
+	struct reading a, b;
+	unsigned int i;
+
+	if (!read_event(fd, &a))
+		return ERROR;
+	/* Time may pass without a single read in between. */
+	for (i = 0; i < 100 || now_ns() < end; i++) {
+		if (!read_event(fd, &b))
+			return ERROR;
+		if (b.enabled == a.enabled)
+			continue;
+		if (b.running == a.running)
+			return INACTIVE;
+		if (b.running - a.running == b.enabled - a.enabled)
+			return ACTIVE;
+		run_void = true;
+		return UNKNOWN;
+	}
+	return OFF;
+}
+
+/* Whether the event runs at some time during several rotations. */
+static bool runs(int fd)
+{
+	uint64_t end = now_ns() + ROTATIONS * SHORT_MS * NS_PER_MS;
+	struct reading first, r;
+	unsigned int i;
+
+	if (!read_event(fd, &first))
+		first.running = UINT64_MAX;
+	for (i = 0; i < 100 || now_ns() < end; i++) {
+		if (!read_event(fd, &r))
+			continue;
+		if (r.running > first.running || first.running == UINT64_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* ---- cells */
+
+struct side {
+	enum class class;
+	enum resource resource;
+	unsigned int n;
+	int fd[MAX_COUNTERS];
+};
+
+static void open_side(struct side *s, enum class class, enum resource resource, unsigned int n)
+{
+	unsigned int i;
+
+	s->class = class;
+	s->resource = resource;
+	s->n = n;
+	for (i = 0; i < n; i++)
+		s->fd[i] = open_event(class, resource);
+}
+
+static void close_side(struct side *s)
+{
+	while (s->n)
+		close_event(s->fd[--s->n]);
+}
+
+/* The worst state of any of its events, and the last one that is in it. */
+static enum state side_state(const struct side *s, unsigned int *which)
+{
+	enum state worst = ACTIVE, state;
+	unsigned int i;
+
+	for (i = 0; i < s->n; i++) {
+		state = state_of(s->fd[i]);
+		if (state >= worst) {
+			worst = state;
+			*which = i;
+		}
+	}
+	return worst;
+}
+
+struct cell {
+	enum resource resource;
+	enum class incumbent, newcomer;
+	enum state incumbent_state, newcomer_state;
+	enum loser loser;
+	unsigned int which; /* event of the loser's */
+	bool held[TRIGGERS], released[TRIGGERS];
+};
+
+static unsigned int incumbents(enum resource resource)
+{
+	return resource == GP ? gp_counters : 1;
+}
+
+static void fill(const struct cell *c, struct side *inc, struct side *new)
+{
+	open_side(inc, c->incumbent, c->resource, incumbents(c->resource));
+	open_side(new, c->newcomer, c->resource, 1);
+}
+
+static void run_cell(struct cell *c)
+{
+	struct side inc, new;
+	unsigned int i = 0, n = 0;
+
+	fill(c, &inc, &new);
+	c->incumbent_state = side_state(&inc, &i);
+	c->newcomer_state = side_state(&new, &n);
+	c->loser = (c->incumbent_state != ACTIVE ? INCUMBENT : NOBODY) |
+		   (c->newcomer_state != ACTIVE ? NEWCOMER : NOBODY);
+	c->which = c->loser == INCUMBENT ? i : n;
+}
+
+/* Whether the cell's loser comes back. */
+static bool run_trigger(const struct cell *c, bool released, enum trigger trigger)
+{
+	struct side inc, new, *lost, *won;
+	int fd;
+
+	fill(c, &inc, &new);
+	lost = c->loser == INCUMBENT ? &inc : &new;
+	won = c->loser == INCUMBENT ? &new : &inc;
+	fd = lost->fd[c->which];
+	if (trigger != TIMER && state_of(fd) == ACTIVE)
+		run_void = true;
+	if (released)
+		close_side(won);
+	switch (trigger) {
+	case TIMER:
+		return runs(fd);
+	case SWITCH:
+		planned_switch();
+		break;
+	case ENABLE:
+		disable(fd);
+		enable(fd);
+		break;
+	case CREATE:
+		close_event(fd);
+		fd = open_event(lost->class, c->resource);
+		break;
+	case RELEASE:
+	case TRIGGERS:
+		break;
+	}
+	return state_of(fd) == ACTIVE;
+}
+
+/*
+ * Run it until two runs in a row are not void, take less than the rotation's
+ * interval together and agree. Leaves the result in @result; @run puts its own
+ * into @scratch, and both are of @size.
+ */
+static bool steady(void (*run)(void *arg, void *scratch), void *arg, void *result,
+		   void *scratch, size_t size)
+{
+	const struct timespec pause = {.tv_nsec = NS_PER_MS};
+	uint64_t start, last = 0;
+	bool agreed = false, have_last = false;
+	unsigned int i;
+
+	for (i = 0; i < TRIES && !agreed; i++) {
+		nanosleep(&pause, NULL);
+		start = now_ns();
+		memset(scratch, 0, size);
+		run_begin();
+		run(arg, scratch);
+		run_check();
+		close_all();
+		if (run_void || (mux_ms == LONG_MS && now_ns() - start > LONG_MS * NS_PER_MS)) {
+			have_last = false;
+			continue;
+		}
+		agreed = have_last && !memcmp(result, scratch, size) &&
+			 (mux_ms != LONG_MS || now_ns() - last < LONG_MS * NS_PER_MS);
+		memcpy(result, scratch, size);
+		have_last = true;
+		last = start;
+	}
+	return agreed;
+}
+
+static void cell_step(void *arg, void *scratch)
+{
+	struct cell *c = scratch;
+
+	*c = *(struct cell *)arg;
+	run_cell(c);
+}
+
+struct attempt {
+	const struct cell *cell;
+	bool released;
+	enum trigger trigger;
+};
+
+static void attempt_step(void *arg, void *scratch)
+{
+	const struct attempt *a = arg;
+
+	*(bool *)scratch = run_trigger(a->cell, a->released, a->trigger);
+}
+
+static bool attempt(struct cell *c, bool released, enum trigger trigger)
+{
+	struct attempt a = {c, released, trigger};
+	bool *back = released ? &c->released[trigger] : &c->held[trigger];
+	bool scratch;
+
+	return steady(attempt_step, &a, back, &scratch, sizeof(scratch));
+}
+
+static void measure_cell(struct cell *c)
+{
+	struct cell start = *c, scratch;
+	enum trigger t;
+
+	if (!steady(cell_step, &start, c, &scratch, sizeof(scratch)))
+		die("%s %s %s: no two runs agree", resource_name[c->resource],
+		    class_name[c->incumbent], class_name[c->newcomer]);
+	for (t = 0; t < TRIGGERS && c->loser != NOBODY; t++) {
+		if (t != TIMER && (!attempt(c, false, t) || !attempt(c, true, t)))
+			die("%s %s %s %s: no two runs agree", resource_name[c->resource],
+			    class_name[c->incumbent], class_name[c->newcomer], trigger_name[t]);
+	}
+}
+
+static void measure_timer(struct cell *c)
+{
+	if (c->loser == NOBODY)
+		return;
+	if (!attempt(c, false, TIMER) || !attempt(c, true, TIMER))
+		die("%s %s %s timer: no two runs agree", resource_name[c->resource],
+		    class_name[c->incumbent], class_name[c->newcomer]);
+}
+
+/*
+ * What the documented order, CPU pinned, task pinned, CPU flexible, task
+ * flexible, makes of a cell; of two of a class the older wins. A pinned event
+ * that loses is in the error state until it is enabled or opened again. A
+ * flexible one waits: for the rotation; if it is the task's, also for its next
+ * switch to the CPU. Closing the winner alone schedules nobody.
+ */
+static void rule(struct cell *c)
+{
+	bool older = c->incumbent <= c->newcomer;
+	enum class lost = older ? c->newcomer : c->incumbent;
+	bool pinned = lost == CP || lost == TP;
+	enum state state = pinned ? ERROR : INACTIVE;
+
+	if (c->resource == MOVABLE)
+		return; /* both run */
+	c->loser = older ? NEWCOMER : INCUMBENT;
+	*(older ? &c->newcomer_state : &c->incumbent_state) = state;
+	c->released[ENABLE] = true;
+	c->released[CREATE] = true;
+	if (pinned)
+		return;
+	c->released[TIMER] = true;
+	c->released[SWITCH] = lost == TF;
+	/* It takes turns with its like, be that the winner or further losers. */
+	c->held[TIMER] = c->incumbent == c->newcomer || (!older && incumbents(c->resource) > 1);
+}
+
+/* ---- cases */
+
+struct text {
+	char s[120];
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct text *t, const char *format, ...)
+{
+	size_t n = strlen(t->s);
+	va_list ap;
+
+	if (n)
+		n += snprintf(t->s + n, sizeof(t->s) - n, " ");
+	va_start(ap, format);
+	vsnprintf(t->s + n, sizeof(t->s) - n, format, ap);
+	va_end(ap);
+}
+
+static void add_state(struct text *t, const char *name, int fd)
+{
+	add(t, "%s=%s", name, state_name[state_of(fd)]);
+}
+
+static void add_side(struct text *t, const char *name, const struct side *s)
+{
+	unsigned int which;
+
+	add(t, "%s=%s", name, state_name[side_state(s, &which)]);
+}
+
+/* All counters but @free, by CPU-pinned events. */
+static void take_all_but(struct side *s, unsigned int free)
+{
+	open_side(s, CP, GP, gp_counters - free);
+}
+
+static void case_older_first(enum class class, struct text *t)
+{
+	struct side older;
+	int younger;
+
+	open_side(&older, class, GP, gp_counters);
+	younger = open_event(class, GP);
+	add_side(t, "older", &older);
+	add_state(t, "younger", younger);
+}
+
+static void case_reenable_older(enum class class, struct text *t)
+{
+	struct side rest;
+	int older, younger;
+
+	older = open_event(class, GP);
+	open_side(&rest, class, GP, gp_counters - 1);
+	disable(older);
+	younger = open_event(class, GP);
+	add_state(t, "younger", younger);
+	enable(older);
+	add_state(t, "older", older);
+	add_side(t, "rest", &rest);
+	add_state(t, "younger", younger);
+}
+
+static void case_reenable_younger(enum class class, struct text *t)
+{
+	struct side older;
+	int younger;
+
+	open_side(&older, class, GP, gp_counters - 1);
+	older.fd[older.n] = open_member(class, GP, true, -1);
+	younger = open_event(class, GP);
+	enable(older.fd[older.n++]);
+	add_state(t, "younger", younger);
+	disable(younger);
+	enable(younger);
+	add_state(t, "enabled", younger);
+	add_side(t, "older", &older);
+}
+
+static void case_enable_arrives(enum class class, struct text *t)
+{
+	struct side tasks;
+	int arrives;
+
+	open_side(&tasks, TP, GP, gp_counters);
+	arrives = open_member(class, GP, true, -1);
+	add_side(t, "before", &tasks);
+	enable(arrives);
+	add_side(t, "after", &tasks);
+	add_state(t, "enabled", arrives);
+}
+
+static void case_disable_of_error(enum class class, struct text *t)
+{
+	struct side cps;
+	int lost;
+
+	take_all_but(&cps, 0);
+	lost = open_event(class, GP);
+	add_state(t, "lost", lost);
+	disable(lost);
+	add_state(t, "disabled", lost);
+	close_side(&cps);
+	add_state(t, "released", lost);
+	enable(lost);
+	add_state(t, "enabled", lost);
+}
+
+static void case_enable_of_inactive(enum class class, struct text *t)
+{
+	struct side cps;
+	int lost;
+
+	take_all_but(&cps, 0);
+	lost = open_event(class, GP);
+	close_side(&cps);
+	add_state(t, "released", lost);
+	enable(lost);
+	add_state(t, "enabled", lost);
+	disable(lost);
+	add_state(t, "disabled", lost);
+	enable(lost);
+	add_state(t, "enabled", lost);
+}
+
+/* A group that cannot go on takes the later ones of its list with it. */
+static void case_list_blocked(enum class class, struct text *t)
+{
+	struct side cps;
+	int unfit, fits;
+
+	take_all_but(&cps, 1);
+	unfit = open_event(class, GP);
+	fits = open_event(class, FIXED);
+	add_state(t, "fits", fits);
+	open_event(CP, GP);
+	add_state(t, "unfit", unfit);
+	add_state(t, "fits", fits);
+	enable(fits);
+	add_state(t, "enabled", fits);
+}
+
+static void case_list_before(enum class class, struct text *t)
+{
+	struct side cps;
+	int unfit, fits;
+
+	take_all_but(&cps, 1);
+	fits = open_event(class, FIXED);
+	unfit = open_event(class, GP);
+	open_event(CP, GP);
+	add_state(t, "fits", fits);
+	add_state(t, "unfit", unfit);
+}
+
+/* ... but not those of another list. */
+static void case_other_list(enum class class, struct text *t)
+{
+	struct side cps;
+	int task, surplus;
+
+	task = open_event(class, FIXED);
+	take_all_but(&cps, 0);
+	surplus = open_event(CP, GP);
+	add_state(t, "surplus", surplus);
+	add_state(t, "task", task);
+}
+
+/* A group in the error state is passed over and blocks nobody. */
+static void case_error_blocks_nobody(enum class class, struct text *t)
+{
+	struct side cps;
+	int lost, fits;
+
+	take_all_but(&cps, 0);
+	lost = open_event(class, GP);
+	fits = open_event(class, FIXED);
+	add_state(t, "lost", lost);
+	add_state(t, "fits", fits);
+}
+
+static void case_blocked_until_rotation(enum class class, struct text *t)
+{
+	struct side cps;
+	int unfit, fits;
+
+	take_all_but(&cps, 0);
+	unfit = open_event(class, GP);
+	fits = open_event(class, FIXED);
+	add(t, "fits=%s", runs(fits) ? "runs" : "waits");
+	add(t, "unfit=%s", runs(unfit) ? "runs" : "waits");
+}
+
+static void case_rotation(enum class class, struct text *t)
+{
+	struct side all;
+	unsigned int i, ran = 0;
+
+	open_side(&all, class, GP, gp_counters + 1);
+	for (i = 0; i < all.n; i++)
+		ran += runs(all.fd[i]);
+	add(t, "all=%s", ran == all.n ? "run" : "wait");
+}
+
+static void case_surplus(enum class class, struct text *t)
+{
+	struct side first;
+	int a, b;
+
+	open_side(&first, class, GP, gp_counters);
+	a = open_event(class, GP);
+	b = open_event(class, GP);
+	add_side(t, "oldest", &first);
+	add_state(t, "surplus", a);
+	add_state(t, "surplus", b);
+}
+
+/* Age goes by when they were opened, not enabled. */
+static void case_surplus_backwards(enum class class, struct text *t)
+{
+	struct side first = {.class = class, .resource = GP, .n = gp_counters};
+	unsigned int i;
+	int a, b;
+
+	for (i = 0; i < first.n; i++)
+		first.fd[i] = open_member(class, GP, true, -1);
+	a = open_member(class, GP, true, -1);
+	b = open_member(class, GP, true, -1);
+	enable(b);
+	enable(a);
+	add_state(t, "surplus", a);
+	add_state(t, "surplus", b);
+	for (i = first.n; i-- > 0;)
+		enable(first.fd[i]);
+	add_side(t, "oldest", &first);
+	add_state(t, "surplus", a);
+	add_state(t, "surplus", b);
+}
+
+static void case_group(enum class class, struct text *t)
+{
+	struct side cps;
+	int leader, single;
+
+	take_all_but(&cps, 1);
+	leader = open_member(class, GP, true, -1);
+	open_member(class, GP, false, leader);
+	enable(leader);
+	add_state(t, "group", leader);
+	single = open_event(class, GP);
+	add_state(t, "single", single);
+}
+
+static void case_group_too_large(enum class class, struct text *t)
+{
+	unsigned int i;
+	int leader = open_member(class, GP, true, -1), fd = leader;
+
+	for (i = 1; i < MAX_COUNTERS && fd >= 0; i++) {
+		fd = try_open(class, GP, false, leader);
+		if (fd >= 0)
+			open_fds[n_open++] = fd;
+	}
+	add(t, "sibling=%s", fd >= 0 ? "opened" : errno == EINVAL ? "EINVAL" : strerror(errno));
+	add(t, "group=%s", i - 1 >= gp_counters ? "all-counters" : "fewer");
+}
+
+static void case_count_kept(enum class class, struct text *t)
+{
+	struct reading before, after, in_error;
+	struct side cps;
+	uint64_t start, lost_ns, end;
+	int fd = open_event(class, GP);
+
+	state_of(fd);
+	start = now_ns();
+	if (!read_event(fd, &before))
+		run_void = true;
+	take_all_but(&cps, 0);
+	add(t, "read=%s", read_event(fd, &in_error) ? "value" : "nothing");
+	lost_ns = now_ns();
+	for (end = lost_ns + 2 * NS_PER_MS; now_ns() < end;)
+		;
+	lost_ns = now_ns() - lost_ns;
+	close_side(&cps);
+	enable(fd);
+	if (!read_event(fd, &after)) {
+		add(t, "enabled=error");
+		return;
+	}
+	add(t, "count=%s", before.value && after.value >= before.value ? "kept" : "lost");
+	/* Both clocks are the TSC; half of it is far beyond what they differ by. */
+	add(t, "time=%s", after.enabled - before.enabled < now_ns() - start - lost_ns / 2 ?
+			  "stood" : "went-on");
+}
+
+/* A CPU event that waits is looked at when a task with pinned ones comes. */
+static void case_switch_with_pinned(enum class class, struct text *t)
+{
+	struct side cps;
+	int lost;
+
+	take_all_but(&cps, 0);
+	lost = open_event(class, GP);
+	close_side(&cps);
+	planned_switch();
+	add_state(t, "without", lost);
+	open_event(TF, FIXED);
+	planned_switch();
+	add_state(t, "flexible", lost);
+	close_all();
+	take_all_but(&cps, 0);
+	open_event(TP, FIXED);
+	lost = open_event(class, GP);
+	close_side(&cps);
+	add_state(t, "released", lost);
+	planned_switch();
+	add_state(t, "pinned", lost);
+}
+
+/* ---- cases with a second task on the same CPU */
+
+struct child {
+	pid_t pid;
+	int to, from;
+};
+
+static char get_byte(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char c = 0;
+
+	if (poll(&p, 1, 10000) != 1 || read(fd, &c, 1) != 1)
+		die("the other task does not answer");
+	return c;
+}
+
+static void put_byte(int fd, char c)
+{
+	if (write(fd, &c, 1) != 1)
+		die("the other task is gone");
+}
+
+/* Calls @work in a child, which tells with put_byte(to) and waits on from. */
+static struct child start_child(void (*work)(int to, int from))
+{
+	struct child c;
+	int up[2], down[2];
+
+	if (pipe2(up, O_CLOEXEC) || pipe2(down, O_CLOEXEC))
+		die("pipe: %s", strerror(errno));
+	run_check();
+	c.pid = fork();
+	if (c.pid < 0)
+		die("fork: %s", strerror(errno));
+	if (c.pid == 0) {
+		n_open = 0; /* the parent's */
+		close(up[0]);
+		close(down[1]);
+		work(up[1], down[0]);
+		_exit(0);
+	}
+	close(up[1]);
+	close(down[0]);
+	c.from = up[0];
+	c.to = down[1];
+	return c;
+}
+
+static void end_child(struct child *c)
+{
+	int status;
+
+	close(c->to);
+	if (waitpid(c->pid, &status, 0) != c->pid || status)
+		die("the other task failed");
+	close(c->from);
+	switches_seen = switches();
+}
+
+static char child_state(const struct child *c)
+{
+	char s = get_byte(c->from);
+
+	switches_seen = switches();
+	return s;
+}
+
+static void wait_end(int from)
+{
+	struct pollfd p = {.fd = from};
+
+	/* POLLHUP; the parent ends it. */
+	if (poll(&p, 1, 10000) != 1)
+		_exit(EXIT_FAIL);
+}
+
+static void child_takes(enum class class, int to, int from, bool leaves)
+{
+	struct side s;
+	unsigned int which;
+
+	open_side(&s, class, GP, gp_counters);
+	put_byte(to, side_state(&s, &which));
+	if (leaves)
+		close_side(&s);
+	wait_end(from);
+}
+
+static void child_pinned(int to, int from)
+{
+	child_takes(TP, to, from, false);
+}
+
+static void child_cpu(int to, int from)
+{
+	child_takes(CP, to, from, false);
+}
+
+/* Says what it got when it has closed it again. */
+static void child_cpu_leaves(int to, int from)
+{
+	struct side s;
+	unsigned int which;
+	enum state state;
+
+	open_side(&s, CP, GP, gp_counters);
+	state = side_state(&s, &which);
+	close_side(&s);
+	put_byte(to, state);
+	wait_end(from);
+}
+
+static void with_child(enum class class, struct text *t, void (*work)(int to, int from))
+{
+	struct side mine;
+	struct child c;
+	char state;
+
+	open_side(&mine, class, GP, gp_counters);
+	add_side(t, "before", &mine);
+	c = start_child(work);
+	state = child_state(&c);
+	add(t, "other=%s", state_name[(unsigned int)state % ARRAY_SIZE(state_name)]);
+	add_side(t, "back", &mine);
+	run_check();
+	end_child(&c);
+}
+
+static void case_two_tasks(enum class class, struct text *t)
+{
+	with_child(class, t, child_pinned);
+}
+
+static void case_taken_while_away(enum class class, struct text *t)
+{
+	with_child(class, t, child_cpu);
+}
+
+static void case_free_again(enum class class, struct text *t)
+{
+	with_child(class, t, child_cpu_leaves);
+}
+
+static const struct test_case {
+	const char *id;
+	void (*run)(enum class class, struct text *t);
+	enum class class;
+	const char *expected;
+	bool timer, fixed; /* needs the short interval; an event of its own counter */
+} cases[] = {
+	{"older-first-CP", case_older_first, CP, "older=active younger=error", 0, 0},
+	{"older-first-TP", case_older_first, TP, "older=active younger=error", 0, 0},
+	{"reenable-older-CP", case_reenable_older, CP,
+	 "younger=active older=active rest=active younger=error", 0, 0},
+	{"reenable-older-TP", case_reenable_older, TP,
+	 "younger=active older=active rest=active younger=error", 0, 0},
+	{"reenable-older-CF", case_reenable_older, CF,
+	 "younger=active older=active rest=active younger=inactive", 0, 0},
+	{"reenable-older-TF", case_reenable_older, TF,
+	 "younger=active older=active rest=active younger=inactive", 0, 0},
+	{"reenable-younger-CP", case_reenable_younger, CP,
+	 "younger=error enabled=error older=active", 0, 0},
+	{"reenable-younger-TP", case_reenable_younger, TP,
+	 "younger=error enabled=error older=active", 0, 0},
+	{"enable-arrives-CP", case_enable_arrives, CP,
+	 "before=active after=error enabled=active", 0, 0},
+	{"enable-arrives-TP", case_enable_arrives, TP,
+	 "before=active after=active enabled=error", 0, 0},
+	{"enable-arrives-CF", case_enable_arrives, CF,
+	 "before=active after=active enabled=inactive", 0, 0},
+	{"enable-arrives-TF", case_enable_arrives, TF,
+	 "before=active after=active enabled=inactive", 0, 0},
+	{"disable-of-error-CP", case_disable_of_error, CP,
+	 "lost=error disabled=error released=error enabled=active", 0, 0},
+	{"disable-of-error-TP", case_disable_of_error, TP,
+	 "lost=error disabled=error released=error enabled=active", 0, 0},
+	{"enable-of-inactive-CF", case_enable_of_inactive, CF,
+	 "released=inactive enabled=inactive disabled=off enabled=active", 0, 0},
+	{"enable-of-inactive-TF", case_enable_of_inactive, TF,
+	 "released=inactive enabled=inactive disabled=off enabled=active", 0, 0},
+	{"list-blocked-TP", case_list_blocked, TP,
+	 "fits=active unfit=error fits=error enabled=active", 0, 1},
+	{"list-blocked-CF", case_list_blocked, CF,
+	 "fits=active unfit=inactive fits=inactive enabled=inactive", 0, 1},
+	{"list-blocked-TF", case_list_blocked, TF,
+	 "fits=active unfit=inactive fits=inactive enabled=inactive", 0, 1},
+	{"list-before-TP", case_list_before, TP, "fits=active unfit=error", 0, 1},
+	{"list-before-CF", case_list_before, CF, "fits=active unfit=inactive", 0, 1},
+	{"list-before-TF", case_list_before, TF, "fits=active unfit=inactive", 0, 1},
+	{"other-list-TP", case_other_list, TP, "surplus=error task=active", 0, 1},
+	{"other-list-TF", case_other_list, TF, "surplus=error task=active", 0, 1},
+	{"error-blocks-nobody-CP", case_error_blocks_nobody, CP, "lost=error fits=active", 0, 1},
+	{"error-blocks-nobody-TP", case_error_blocks_nobody, TP, "lost=error fits=active", 0, 1},
+	{"surplus-CP", case_surplus, CP, "oldest=active surplus=error surplus=error", 0, 0},
+	{"surplus-TP", case_surplus, TP, "oldest=active surplus=error surplus=error", 0, 0},
+	{"surplus-backwards-CP", case_surplus_backwards, CP,
+	 "surplus=active surplus=active oldest=active surplus=error surplus=error", 0, 0},
+	{"surplus-backwards-TP", case_surplus_backwards, TP,
+	 "surplus=active surplus=active oldest=active surplus=error surplus=error", 0, 0},
+	{"group-CP", case_group, CP, "group=error single=active", 0, 0},
+	{"group-TP", case_group, TP, "group=error single=active", 0, 0},
+	{"group-CF", case_group, CF, "group=inactive single=inactive", 0, 0},
+	{"group-TF", case_group, TF, "group=inactive single=inactive", 0, 0},
+	{"group-too-large", case_group_too_large, TF, "sibling=EINVAL group=all-counters", 0, 0},
+	{"count-kept", case_count_kept, TP, "read=nothing count=kept time=stood", 0, 0},
+	{"switch-with-pinned", case_switch_with_pinned, CF,
+	 "without=inactive flexible=inactive released=inactive pinned=active", 0, 1},
+	{"two-tasks", case_two_tasks, TP, "before=active other=active back=active", 0, 0},
+	{"taken-while-away-TP", case_taken_while_away, TP,
+	 "before=active other=active back=error", 0, 0},
+	{"taken-while-away-TF", case_taken_while_away, TF,
+	 "before=active other=active back=inactive", 0, 0},
+	{"free-again-TP", case_free_again, TP, "before=active other=active back=active", 0, 0},
+	{"free-again-TF", case_free_again, TF, "before=active other=active back=active", 0, 0},
+	{"blocked-until-rotation-CF", case_blocked_until_rotation, CF,
+	 "fits=runs unfit=waits", 1, 1},
+	{"blocked-until-rotation-TF", case_blocked_until_rotation, TF,
+	 "fits=runs unfit=waits", 1, 1},
+	{"rotation-CF", case_rotation, CF, "all=run", 1, 0},
+	{"rotation-TF", case_rotation, TF, "all=run", 1, 0},
+};
+
+static void case_step(void *arg, void *scratch)
+{
+	const struct test_case *c = arg;
+
+	c->run(c->class, scratch);
+}
+
+static void measure_case(const struct test_case *c, struct text *result)
+{
+	struct text scratch;
+
+	if (!steady(case_step, (void *)c, result, &scratch, sizeof(scratch)))
+		die("%s: no two runs agree", c->id);
+}
+
+/* ---- what this machine has */
+
+static void set_interval(unsigned int ms)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", ms);
+	if (!write_file(PMU "/perf_event_mux_interval_ms", text))
+		die("cannot write %s/perf_event_mux_interval_ms", PMU);
+	mux_ms = ms;
+}
+
+/* The interval that runs now was set before; a rotation shows that it is over. */
+static void wait_for_rotation(void)
+{
+	uint64_t end = now_ns() + 20ull * 1000 * NS_PER_MS;
+	unsigned int i, ran;
+	struct side all;
+
+	do {
+		open_side(&all, TF, GP, gp_counters + 1);
+		for (i = ran = 0; i < all.n; i++)
+			ran += runs(all.fd[i]);
+		close_all();
+		if (now_ns() > end)
+			die("events of one class do not take turns");
+	} while (ran != gp_counters + 1);
+}
+
+static void set_up(void)
+{
+	const struct sched_param fifo = {.sched_priority = 1};
+	struct sigaction action = {.sa_handler = on_signal};
+	cpu_set_t set;
+
+	main_pid = getpid();
+	if (geteuid())
+		skip_all("needs root");
+	if (access(PMU, F_OK))
+		skip_all("no %s", PMU);
+	cpu = sched_getcpu();
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (cpu < 0 || sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity: %s", strerror(errno));
+	sched_setscheduler(0, SCHED_FIFO, &fifo); /* fewer void runs */
+	atexit(restore);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGALRM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	alarm(LIMIT_S);
+	if (!read_file(PMU "/perf_event_mux_interval_ms", old_mux, sizeof(old_mux)))
+		skip_all("no %s/perf_event_mux_interval_ms", PMU);
+	if (read_file(WATCHDOG, old_watchdog, sizeof(old_watchdog))) {
+		if (old_watchdog[0] == '0')
+			old_watchdog[0] = '\0';
+		else
+			write_file(WATCHDOG, "0");
+	}
+}
+
+/* How many events of a kind are active together, up to MAX_COUNTERS. */
+static unsigned int count_counters(enum resource resource)
+{
+	unsigned int n;
+	int fd;
+
+	for (n = 0; n < MAX_COUNTERS; n++) {
+		fd = try_open(CP, resource, false, -1);
+		if (fd < 0)
+			break;
+		open_fds[n_open++] = fd;
+		if (state_of(fd) != ACTIVE)
+			break;
+	}
+	close_all();
+	return n;
+}
+
+static void probe(void)
+{
+	gp_counters = count_counters(GP);
+	if (gp_counters < 2 || gp_counters >= MAX_COUNTERS)
+		skip_all("%u counters count branches; 2 to %d are needed", gp_counters,
+			 MAX_COUNTERS - 1);
+	have[GP] = true;
+	have[FIXED] = count_counters(FIXED) == 1;
+	have[MOVABLE] = count_counters(MOVABLE) > gp_counters;
+}
+
+/* ---- output */
+
+#define CELLS (RESOURCES * CLASSES * CLASSES)
+
+static struct cell cells[CELLS];
+static struct text results[ARRAY_SIZE(cases)];
+static unsigned int passed, failed, skipped;
+
+static void print_back(const char *name, const bool *back, const char *end)
+{
+	enum trigger t;
+
+	printf("\"%s\":{", name);
+	for (t = 0; t < TRIGGERS; t++)
+		printf("%s\"%s\":%s", t ? "," : "", trigger_name[t], back[t] ? "true" : "false");
+	printf("}%s", end);
+}
+
+static void print_json(void)
+{
+	struct utsname u;
+	const char *separator = "";
+	unsigned int i;
+
+	uname(&u);
+	printf("{\"version\":1,\"kernel\":\"%s\",\"gp\":%u,\"cells\":[", u.release, gp_counters);
+	for (i = 0; i < CELLS; i++) {
+		const struct cell *c = &cells[i];
+
+		if (!have[c->resource])
+			continue;
+		printf("%s\n{\"policy\":\"shared\",\"resource\":\"%s\",", separator,
+		       resource_name[c->resource]);
+		printf("\"incumbent\":\"%s\",\"newcomer\":\"%s\",", class_name[c->incumbent],
+		       class_name[c->newcomer]);
+		printf("\"incumbent_state\":\"%s\",\"newcomer_state\":\"%s\",",
+		       state_name[c->incumbent_state], state_name[c->newcomer_state]);
+		printf("\"loser\":\"%s\",\"back\":{", loser_name[c->loser]);
+		print_back("held", c->held, ",");
+		print_back("released", c->released, "}}");
+		separator = ",";
+	}
+	printf("],\n\"cases\":[");
+	separator = "";
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		if (cases[i].fixed && !have[FIXED])
+			continue;
+		printf("%s\n{\"id\":\"%s\",\"result\":\"%s\"}", separator, cases[i].id,
+		       results[i].s);
+		separator = ",";
+	}
+	printf("]}\n");
+}
+
+static void tap(const char *why, const char *name)
+{
+	static unsigned int number;
+
+	*(why ? &failed : &passed) += 1;
+	printf("%s %u %s\n", why ? "not ok" : "ok", ++number, name);
+	if (why)
+		printf("# %s\n", why);
+}
+
+static void tap_skip(const char *name, const char *why)
+{
+	skipped++;
+	printf("ok %u %s # SKIP %s\n", passed + failed + skipped, name, why);
+}
+
+static void describe(const struct cell *c, char *out, size_t size)
+{
+	enum trigger t;
+	size_t n;
+
+	n = snprintf(out, size, "incumbent %s, newcomer %s; back while held:",
+		     state_name[c->incumbent_state], state_name[c->newcomer_state]);
+	for (t = 0; t < TRIGGERS; t++)
+		n += snprintf(out + n, size - n, "%s%s", c->held[t] ? " " : "",
+			      c->held[t] ? trigger_name[t] : "");
+	n += snprintf(out + n, size - n, "; when released:");
+	for (t = 0; t < TRIGGERS; t++)
+		n += snprintf(out + n, size - n, "%s%s", c->released[t] ? " " : "",
+			      c->released[t] ? trigger_name[t] : "");
+}
+
+static void tap_cell(const struct cell *c)
+{
+	struct cell expected = {
+		.resource = c->resource, .incumbent = c->incumbent, .newcomer = c->newcomer,
+	};
+	char name[64], is[256], should[256], why[560];
+
+	snprintf(name, sizeof(name), "%s: %s holds, %s arrives", resource_name[c->resource],
+		 class_name[c->incumbent], class_name[c->newcomer]);
+	if (!have[c->resource]) {
+		tap_skip(name, "no such counter");
+		return;
+	}
+	rule(&expected);
+	describe(c, is, sizeof(is));
+	describe(&expected, should, sizeof(should));
+	snprintf(why, sizeof(why), "%s\n# expected %s", is, should);
+	tap(strcmp(is, should) ? why : NULL, name);
+}
+
+static void tap_case(const struct test_case *c, const struct text *result)
+{
+	char why[320];
+
+	if (c->fixed && !have[FIXED]) {
+		tap_skip(c->id, "no counter of that kind alone");
+		return;
+	}
+	snprintf(why, sizeof(why), "%s\n# expected %s", result->s, c->expected);
+	tap(strcmp(result->s, c->expected) ? why : NULL, c->id);
+}
+
+static void print_tap(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < CELLS; i++)
+		tap_cell(&cells[i]);
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		tap_case(&cases[i], &results[i]);
+	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0\n", passed, failed,
+	       skipped);
+}
+
+static void measure_cases(bool timer)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		if (cases[i].timer == timer && (!cases[i].fixed || have[FIXED]))
+			measure_case(&cases[i], &results[i]);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+
+	json = argc == 2 && !strcmp(argv[1], "--json");
+	if (argc > 1 && !json) {
+		fprintf(stderr, "Usage: %s [--json]\n", argv[0]);
+		return EXIT_FAIL;
+	}
+	if (!json)
+		printf("TAP version 13\n");
+	set_up();
+	set_interval(LONG_MS);
+	probe();
+	if (!json) {
+		printf("1..%zu\n", CELLS + ARRAY_SIZE(cases));
+		printf("# CPU %d, %u counters that count branches%s\n", cpu, gp_counters,
+		       old_watchdog[0] ? "; the NMI watchdog is off meanwhile" : "");
+		fflush(stdout);
+	}
+	for (i = 0; i < CELLS; i++) {
+		cells[i].resource = i / (CLASSES * CLASSES);
+		cells[i].incumbent = i / CLASSES % CLASSES;
+		cells[i].newcomer = i % CLASSES;
+		if (have[cells[i].resource])
+			measure_cell(&cells[i]);
+	}
+	measure_cases(false);
+
+	set_interval(SHORT_MS);
+	wait_for_rotation();
+	for (i = 0; i < CELLS; i++)
+		if (have[cells[i].resource])
+			measure_timer(&cells[i]);
+	measure_cases(true);
+
+	if (json)
+		print_json();
+	else
+		print_tap();
+	return failed ? EXIT_FAIL : EXIT_PASS;
+}
