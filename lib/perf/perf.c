@@ -226,7 +226,7 @@ int vpmu_event_open(struct vpmu_perf_event *ev, const struct vpmu_perf_attr *att
 		err = event_check_leader(leader, attr, ctx);
 	if (err)
 		return err;
-	if (slot >= 0)
+	if (slot >= 0 && !attr->event.no_counter)
 		ev->allowed = 1u << slot;
 	if (!group_fits(sys, leader, ev))
 		return -VPMU_EINVAL;
@@ -240,8 +240,12 @@ int vpmu_event_open(struct vpmu_perf_event *ev, const struct vpmu_perf_attr *att
 	ev->stamp = event_clock(ev);
 	if (attr->event.period && !provider)
 		ev->left = attr->event.period;
-	if (!attr->disabled)
+	if (!attr->disabled) {
 		(void)vpmu_perf_enable(ev);
+		/* Unlike an enable also if the leader waits: __perf_install_in_context */
+		if (vpmu_perf_state(ev) != VPMU_EVENT_OFF)
+			vpmu_sched_enabled(ev);
+	}
 	event_commit(ctx);
 	return 0;
 }
@@ -309,10 +313,15 @@ void vpmu_perf_close(struct vpmu_perf_event *ev)
 
 /* Enable, disable, read */
 
+static int enabled_result(const struct vpmu_perf_event *ev)
+{
+	return vpmu_perf_state(ev) == VPMU_EVENT_ERROR ? -VPMU_EBUSY : 0;
+}
+
 int vpmu_perf_enable(struct vpmu_perf_event *ev)
 {
-	if (perf_runnable(ev))
-		return 0;
+	if (perf_runnable(ev)) /* a sibling's leader may be in error */
+		return enabled_result(ev);
 	event_begin(ev->ctx);
 	vpmu_event_set_state(ev, VPMU_EVENT_INACTIVE);
 	if (!ev->leader->attr.event.pinned) {
@@ -326,7 +335,7 @@ int vpmu_perf_enable(struct vpmu_perf_event *ev)
 	if (ev->leader == ev || ev->leader->state == VPMU_EVENT_ACTIVE)
 		vpmu_sched_enabled(ev);
 	event_commit(ev->ctx);
-	return vpmu_perf_state(ev) == VPMU_EVENT_ERROR ? -VPMU_EBUSY : 0;
+	return enabled_result(ev);
 }
 
 void vpmu_perf_disable(struct vpmu_perf_event *ev)

@@ -404,8 +404,6 @@ void vpmu_perf_sched_in(struct vpmu_perf_cpu *cpu, struct vpmu_perf_task *task)
 	cpu->resched |= PERF_CLASS_BIT(VPMU_TASK_PINNED) | PERF_CLASS_BIT(VPMU_TASK_FLEXIBLE);
 	if (ctx->groups[true].n_all)
 		cpu->resched |= PERF_CLASS_BIT(VPMU_CPU_FLEXIBLE);
-	if (perf_mediated(cpu))
-		vpmu_sched_all(cpu);
 	(void)vpmu_perf_commit(cpu);
 }
 
