@@ -87,6 +87,9 @@ enum channel_item_tag {
 	CHANNEL_SEED,		/* random bytes */
 	CHANNEL_BIND,		/* * two paths, each with its NUL: bind the
 				 * first over the second */
+	CHANNEL_LINK,		/* * two paths, each with its NUL: the second
+				 * becomes a link to the first, unless it is
+				 * there */
 	CHANNEL_SIGNALS,	/* uint64_t: bit n-1 is signal n ignored */
 	CHANNEL_NICE,		/* int32_t */
 };

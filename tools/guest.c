@@ -81,6 +81,7 @@ static void become_qemu(char **argv, const struct qemu_fds *fds, int errors,
 		keep(fds->port[i]);
 	keep(fds->initrd);
 	keep(fds->share);
+	keep(fds->trace);
 	execv(argv[0], argv);
 	fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
 	_exit(1);
@@ -108,6 +109,18 @@ void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds)
 	close(fds->initrd);
 	if (fds->share >= 0)
 		close(fds->share);
+}
+
+void guest_wait(struct guest *guest, int ms)
+{
+	const struct timespec step = { .tv_nsec = 5000000 };
+
+	for (uint64_t end = now_ns() + ms * 1000000ull; guest->pid > 0 && now_ns() < end;) {
+		if (waitpid(guest->pid, NULL, WNOHANG) == guest->pid)
+			guest->pid = 0;
+		else
+			nanosleep(&step, NULL);
+	}
 }
 
 void guest_stop(struct guest *guest)

@@ -147,6 +147,44 @@ static void add_perf(struct buffer *out, const struct perf *perf)
 	buffer_free(&b);
 }
 
+/* Is @dir one of those in PATH? */
+static bool in_path(const char *dir)
+{
+	const char *path = getenv("PATH"), *end;
+	size_t n = strlen(dir);
+
+	for (; path && *path; path = end + (*end == ':')) {
+		end = strchrnul(path, ':');
+		if ((size_t)(end - path) == n && !strncmp(path, dir, n))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * This program, for vpmu lost, in a directory that PATH has. Links are in the
+ * guest's overlay; a directory that is shared gets none.
+ */
+static void add_vpmu(struct buffer *out, const char *share)
+{
+	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin" };
+	struct buffer b = { 0 };
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	size_t i = 0, len = share ? strlen(share) : 0;
+
+	while (i < 3 && (!in_path(dirs[i]) || (share && !strncmp(dirs[i], share, len))))
+		i++;
+	if (n <= 0 || i == 3)
+		return;
+	self[n] = 0;
+	buffer_add(&b, self, n + 1);
+	buffer_string(&b, dirs[i]);
+	buffer_add(&b, "/vpmu", 6);
+	item(out, CHANNEL_LINK, b.data, b.len);
+	buffer_free(&b);
+}
+
 void job_message(struct buffer *out, char **command, const struct job_extra *extra)
 {
 	uint32_t mask = umask(0);
@@ -157,6 +195,7 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 		string(out, CHANNEL_ARG, *command++);
 	add_environment(out, extra->perf);
 	add_perf(out, extra->perf);
+	add_vpmu(out, extra->share);
 	string(out, CHANNEL_CWD, extra->cwd);
 	if (extra->share)
 		string(out, CHANNEL_SHARE, extra->share);

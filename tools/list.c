@@ -17,9 +17,6 @@ static const char usage[] =
 "unavailable. An unavailable event reads 0, and vpmu run says so at its end.\n"
 "rUUEE is an event as perf takes it: perf stat -e r00c0.\n";
 
-/* What QEMU's TCG supplies: everything but a clock of its own. */
-#define SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
-
 /* QEMU's names and ours differ in case and hyphens, and QEMU's in -vN. */
 static bool same_model(const char *a, const char *b)
 {
@@ -37,16 +34,25 @@ static bool same_model(const char *a, const char *b)
 	}
 }
 
-static const struct vpmu_model *find_model(const char *name)
+const struct vpmu_model *model_named(const char *name)
 {
 	const struct vpmu_model *model;
+
+	for (size_t i = 0; (model = vpmu_model_at(i)); i++)
+		if (same_model(name, model->name))
+			break;
+	return model;
+}
+
+static const struct vpmu_model *find_model(const char *name)
+{
+	const struct vpmu_model *model = model_named(name);
 	struct buffer known = { 0 };
 
-	for (size_t i = 0; (model = vpmu_model_at(i)); i++) {
-		if (same_model(name, model->name))
-			return model;
+	if (model)
+		return model;
+	for (size_t i = 0; (model = vpmu_model_at(i)); i++)
 		buffer_print(&known, "%s%s", i ? ", " : "", model->name);
-	}
 	fail(EXIT_VPMU, "--cpu %s: no table of its events; there are %s", name, known.data);
 }
 
@@ -63,7 +69,7 @@ static const char *quality_of(const struct vpmu_model *model,
 	struct vpmu_recipe recipe;
 
 	vpmu_event_resolve(model, select, def->gp_mask ? -1 : def->fixed,
-			   VPMU_BANKS_USER | VPMU_BANKS_KERNEL, SUPPLIED, &recipe);
+			   VPMU_BANKS_USER | VPMU_BANKS_KERNEL, TCG_SUPPLIED, &recipe);
 	return recipe.quality < 4 ? names[recipe.quality] : "unavailable";
 }
 

@@ -87,9 +87,26 @@ static void unknown_option(const char *arg, const struct option_def *defs,
 	fail(EXIT_VPMU, "unknown option '%s' (%s --help lists them)", arg, verb);
 }
 
+static bool repeatable(const struct option_def *def)
+{
+	size_t n = def->arg ? strlen(def->arg) : 0;
+
+	return n > 3 && !strcmp(def->arg + n - 3, "...");
+}
+
+static void add_string(struct strings *s, const char *text)
+{
+	s->list = realloc(s->list, (s->n + 1) * sizeof(*s->list));
+	if (!s->list)
+		fail(EXIT_VPMU, "no memory");
+	s->list[s->n++] = text;
+}
+
 static void set_option(const struct option_def *def, const char *arg)
 {
-	if (def->arg)
+	if (repeatable(def))
+		add_string(def->to, arg);
+	else if (def->arg)
 		*(const char **)def->to = arg;
 	else
 		*(bool *)def->to = true;

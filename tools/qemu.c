@@ -183,10 +183,27 @@ static void add_9p(struct args *args, const char *id, const char *path,
 	free(quoted);
 }
 
-static void add_machine(struct args *args, const struct qemu *qemu,
-			const struct machine *m)
+/* The CPU with its PMU. check=off: what TCG lacks is switched off without a word. */
+static char *cpu_option(const struct machine *m, int trace)
 {
-	const char *model = qemu_cpu(m->cpu);
+	struct buffer b = { 0 };
+	char *filter = m->filter ? quoted_value(m->filter) : NULL;
+
+	buffer_print(&b, "%s,check=off,pmu=%s", qemu_cpu(m->cpu),
+		     strcmp(m->pmu, "none") ? "on" : "off");
+	if (m->policy)
+		buffer_print(&b, ",pmu-policy=%s", m->policy);
+	if (filter)
+		buffer_print(&b, ",pmu-filter=%s", filter);
+	if (m->trace)
+		buffer_print(&b, ",pmu-trace=/proc/self/fd/%d", trace);
+	free(filter);
+	return b.data;
+}
+
+static void add_machine(struct args *args, const struct qemu *qemu,
+			const struct machine *m, int trace)
+{
 
 	if (qemu->firmware)
 		option(args, "L", strdup(qemu->firmware));
@@ -197,9 +214,9 @@ static void add_machine(struct args *args, const struct qemu *qemu,
 	option(args, "machine", strdup("pc,acpi=off,usb=off,i8042=off,hpet=off,vmport=off"));
 	option(args, "accel", strdup("tcg"));
 	option(args, "bios", strdup("qboot.rom"));
-	/* check=off: what TCG lacks is switched off without a word. */
-	option(args, "cpu", xprintf("%s,check=off,pmu=%s", model,
-				    strcmp(m->pmu, "none") ? "on" : "off"));
+	if (m->paused)
+		add(args, strdup("-S"));
+	option(args, "cpu", cpu_option(m, trace));
 	option(args, "smp", xprintf("%u", m->smp));
 	option(args, "m", xprintf("%lluM", (unsigned long long)(m->memory_bytes >> 20)));
 }
@@ -229,7 +246,7 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 	char *share;
 
 	add(&args, strdup(qemu->binary));
-	add_machine(&args, qemu, m);
+	add_machine(&args, qemu, m, fds->trace);
 	add_kernel(&args, qemu, kernel, m, fds->initrd);
 	option(&args, "chardev", xprintf("socket,id=qmp,fd=%d", fds->port[PORT_QMP]));
 	option(&args, "mon", strdup("chardev=qmp,mode=control"));

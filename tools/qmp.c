@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <jansson.h>
 
@@ -13,7 +14,7 @@
 static void put(struct qmp *qmp, const char *text)
 {
 	/* Commands are shorter than a socket's buffer. */
-	if (write(qmp->fd, text, strlen(text)) < 0)
+	if (qmp->fd >= 0 && send(qmp->fd, text, strlen(text), MSG_NOSIGNAL) < 0)
 		qmp->fd = -1;
 }
 
@@ -50,23 +51,54 @@ static char *get_line(struct qmp *qmp, uint64_t deadline_ns)
 	}
 }
 
-json_t *qmp_ask(struct qmp *qmp, const char *command, int timeout_ms)
+json_t *qmp_call(struct qmp *qmp, const char *command, json_t *arguments,
+		 int timeout_ms, char **error)
 {
 	uint64_t deadline = now_ns() + timeout_ms * 1000000ull;
 	json_t *reply, *value = NULL;
+	const char *why = "no answer";
 	bool mine = false;
-	char *line;
+	char *line, *text;
 
-	put(qmp, command);
+	text = xprintf("{\"execute\": \"%s\", \"id\": \"ask\"%s", command,
+		       arguments ? ", \"arguments\": " : "}\n");
+	put(qmp, text);
+	free(text);
+	if (arguments) {
+		line = json_dumps(arguments, JSON_COMPACT);
+		text = xprintf("%s}\n", line ? line : "{}");
+		put(qmp, text);
+		free(text);
+		free(line);
+		json_decref(arguments);
+	}
+	*error = NULL;
 	while (!mine && qmp->fd >= 0 && (line = get_line(qmp, deadline))) {
 		reply = json_loads(line, JSON_DECODE_ANY, NULL);
 		free(line);
 		/* Greetings, events and the first answer carry other ids. */
 		mine = json_is_string(json_object_get(reply, "id")) &&
 			!strcmp(json_string_value(json_object_get(reply, "id")), "ask");
-		if (mine)
+		if (mine) {
 			value = json_incref(json_object_get(reply, "return"));
+			why = json_string_value(json_object_get(
+				json_object_get(reply, "error"), "desc"));
+			why = why ? why : "no reason given";
+		}
+		if (mine && !value)
+			*error = xprintf("%s", why);
 		json_decref(reply);
 	}
+	if (!mine)
+		*error = xprintf("%s", why);
+	return value;
+}
+
+json_t *qmp_ask(struct qmp *qmp, const char *command, int timeout_ms)
+{
+	char *error;
+	json_t *value = qmp_call(qmp, command, NULL, timeout_ms, &error);
+
+	free(error);
 	return value;
 }

@@ -30,7 +30,8 @@ static const char usage[] =
 
 struct options {
 	const char *cpu, *smp, *memory, *pmu, *kernel, *modules, *append;
-	const char *output, *stats;
+	const char *output, *stats, *policy, *filter, *trace;
+	struct strings host_events;
 	bool root, dry_run, verbose;
 };
 
@@ -41,6 +42,13 @@ static const struct option_def defs[] = {
 	{ "smp", 0, "N", "number of its CPUs (1)", &options.smp },
 	{ "memory", 'm', "SIZE", "its memory (1G)", &options.memory },
 	{ "pmu", 0, "KIND", "arch or none (arch)", &options.pmu },
+	{ "policy", 0, "POLICY", "who owns the counters: direct, shared (default), mediated",
+	  &options.policy },
+	{ "host-event", 0, "SPEC...", "an event of the host's own; may be repeated",
+	  &options.host_events },
+	{ "event-filter", 0, "SPEC", "which events the guest may count", &options.filter },
+	{ "trace", 0, "FILE", "write who had which counter when, for Perfetto",
+	  &options.trace },
 	{ "kernel", 0, "FILE|SUITE", "its kernel (this Debian's own)", &options.kernel },
 	{ "modules", 0, "DIR", "modules for --kernel FILE", &options.modules },
 	{ "append", 0, "ARGS", "more options for its kernel", &options.append },
@@ -69,6 +77,10 @@ static void set_machine(struct machine *m, const struct options *o)
 	m->memory_bytes = option_size("memory", o->memory ? o->memory : "1G");
 	m->pmu = o->pmu ? o->pmu : "arch";
 	m->append = o->append;
+	m->policy = o->policy;
+	m->filter = o->filter;
+	m->trace = o->trace;
+	m->paused = o->host_events.n;
 	m->verbose = o->verbose;
 }
 
@@ -81,6 +93,16 @@ static void check_options(const struct options *o, const struct machine *m)
 		     "it has arch and none", m->pmu);
 	if (strcmp(m->pmu, "arch") && strcmp(m->pmu, "none"))
 		fail(EXIT_VPMU, "--pmu %s: it is arch or none", m->pmu);
+	if (!strcmp(m->pmu, "none") && (o->policy || o->filter || o->trace ||
+					o->host_events.n))
+		fail(EXIT_VPMU, "--policy, --host-event, --event-filter and --trace need "
+		     "a PMU, and --pmu none has none");
+	if (o->policy && strcmp(o->policy, "direct") && strcmp(o->policy, "shared") &&
+	    strcmp(o->policy, "mediated"))
+		fail(EXIT_VPMU, "--policy %s: it is direct, shared or mediated", o->policy);
+	if (o->policy && !strcmp(o->policy, "direct") && o->host_events.n)
+		fail(EXIT_VPMU, "--policy direct: there is no perf subsystem of the host "
+		     "that could count a --host-event");
 	if (strchr(m->cpu, ' '))
 		fail(EXIT_VPMU, "--cpu '%s': not a model's name", m->cpu);
 	if (o->modules && !o->kernel)
@@ -179,15 +201,14 @@ static int print_command(char **argv)
  * What the guest programmed and nothing counted. QEMU answers with a list
  * under "told"; one without our patches does not know the question.
  */
-static void tell_in_vain(struct qmp *qmp)
+static void tell_in_vain(const json_t *query)
 {
 	struct buffer line = { 0 };
 	const char *name, *cure, *last = "";
-	json_t *reply, *one;
+	json_t *one;
 	size_t i;
 
-	reply = qmp_ask(qmp, "{\"execute\": \"x-query-vpmu\", \"id\": \"ask\"}\n", 2000);
-	json_array_foreach(json_object_get(reply, "told"), i, one) {
+	json_array_foreach(json_object_get(query, "told"), i, one) {
 		name = json_string_value(json_object_get(one, "name"));
 		cure = json_string_value(json_object_get(one, "cure"));
 		buffer_print(&line, "%s%s", i ? ", " : "",
@@ -201,7 +222,6 @@ static void tell_in_vain(struct qmp *qmp)
 	if (line.len)
 		say("these events were not counted, their 0 is no count: %s", line.data);
 	buffer_free(&line);
-	json_decref(reply);
 }
 
 static void tell_outcome(const struct outcome *out, char **command,
@@ -226,12 +246,29 @@ static void tell_outcome(const struct outcome *out, char **command,
 		    "cannot run in it", command[0]);
 }
 
+/* What QEMU knows of the run when the command has ended; NULL where it does not. */
+struct report {
+	json_t *version;	/* query-version */
+	json_t *vpmu;		/* x-query-vpmu */
+	json_t *host_events;	/* x-query-vpmu-host-events */
+};
+
+static void ask_qemu(struct report *r, struct qmp *qmp, const struct options *o)
+{
+	r->vpmu = qmp_ask(qmp, "x-query-vpmu", 2000);
+	if (o->host_events.n)
+		r->host_events = qmp_ask(qmp, "x-query-vpmu-host-events", 2000);
+	if (o->stats)
+		r->version = qmp_ask(qmp, "query-version", 1000);
+}
+
 static void write_stats(const char *path, const struct outcome *out,
 			const struct machine *m, const struct qemu *qemu,
-			const struct kernel *kernel, json_t *version)
+			const struct kernel *kernel, const struct report *report)
 {
 	json_t *j = json_pack(
-		"{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*}",
+		"{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*, s:O*,"
+		" s:O*, s:s*, s:s*}",
 		"exited", out->exited,
 		"boot_ms", out->boot_ns / 1e6,
 		"start_ms", out->start_ns / 1e6,
@@ -242,7 +279,9 @@ static void write_stats(const char *path, const struct outcome *out,
 		"kernel", kernel->release, "qemu", qemu->binary,
 		"stdout_bytes", (json_int_t)out->out_bytes,
 		"stderr_bytes", (json_int_t)out->err_bytes,
-		"qemu_version", version);
+		"qemu_version", report->version, "vpmu", report->vpmu,
+		"host_events", report->host_events,
+		"policy", m->policy, "event_filter", m->filter);
 
 	if (out->exited && WIFEXITED(out->status))
 		json_object_set_new(j, "exit_status", json_integer(WEXITSTATUS(out->status)));
@@ -291,59 +330,144 @@ static void open_standard_streams(void)
 			exit(EXIT_VPMU);
 }
 
-static int run(const struct options *o, struct machine *m, char **command)
+/* ---- the trace */
+
+struct trace_files {
+	FILE *raw;	/* QEMU's, without a name */
+	FILE *out;
+};
+
+/* What cannot be written is known before the guest runs. */
+static void trace_open(struct trace_files *t, const char *path)
+{
+	t->out = fopen(path, "we");
+	if (!t->out)
+		fail(EXIT_VPMU, "--trace %s: %s", path, strerror(errno));
+	t->raw = tmpfile();
+	if (!t->raw)
+		fail(EXIT_VPMU, "--trace: no temporary file: %s", strerror(errno));
+}
+
+static void trace_finish(struct trace_files *t, const struct options *o,
+			 const struct machine *m, const struct host_events *events)
+{
+	int err;
+
+	if (!t->out)
+		return;
+	err = trace_convert(t->raw, t->out, events_model(m->cpu), events);
+	if (fclose(t->out) && !err)
+		err = -errno;
+	if (err)
+		say("--trace %s: %s", o->trace, strerror(-err));
+	fclose(t->raw);
+}
+
+/* ---- the run */
+
+struct run {
+	struct machine *machine;
+	struct host_events events;
+	struct trace_files trace;
+	struct guest guest;
+	struct qmp qmp;
+	struct outcome out;
+	struct report report;
+};
+
+/* Its descriptors as --dry-run shows them. */
+static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
+		     const struct machine *m)
+{
+	struct qemu_fds fds = {
+		.initrd = 10 + PORTS, .share = -1, .trace = 11 + PORTS,
+	};
+
+	for (int i = 0; i < PORTS; i++)
+		fds.port[i] = 10 + i;
+	return print_command(qemu_command(qemu, kernel, m, &fds));
+}
+
+static void say_errors(const struct guest *guest)
+{
+	char text[4096];
+	ssize_t n = read(guest->errors, text, sizeof(text) - 1);
+
+	if (n > 0)
+		say("QEMU says:\n%.*s", (int)n, text);
+}
+
+static void run_guest(struct run *r, const struct options *o, const struct buffer *job,
+		      uint32_t tty)
+{
+	qmp_start(&r->qmp, r->guest.port[PORT_QMP]);
+	if (r->events.n && !events_add(&r->events, &r->qmp)) {
+		say_errors(&r->guest);
+		r->out.own_failure = EXIT_VPMU;
+	} else {
+		session_run(&r->guest, job, tty, o->verbose, &r->out);
+	}
+	if (r->out.exited && r->guest.pid)
+		ask_qemu(&r->report, &r->qmp, o);
+	/* Whoever writes a trace writes the rest of it when it ends. */
+	if (o->trace && r->guest.pid) {
+		json_decref(qmp_ask(&r->qmp, "quit", 1000));
+		guest_wait(&r->guest, 5000);
+	}
+	guest_stop(&r->guest);
+}
+
+static void tell(struct run *r, const struct options *o, char **command)
+{
+	tell_in_vain(r->report.vpmu);
+	events_tell(r->report.host_events);
+	events_tell_losses(r->report.vpmu);
+	tell_outcome(&r->out, command, r->machine);
+	trace_finish(&r->trace, o, r->machine, &r->events);
+}
+
+static int run(const struct options *o, struct run *r, char **command)
 {
 	struct job_extra extra = { .root = o->root, .tty = terminal_streams() };
+	struct machine *m = r->machine;
 	struct buffer job = { 0 };
-	struct outcome out = { 0 };
-	struct guest guest = { 0 };
 	struct kernel kernel = { 0 };
-	struct qemu_fds fds;
+	struct qemu_fds fds = { .trace = -1 };
 	struct perf perf;
 	struct qemu qemu;
-	struct qmp qmp;
-	json_t *version = NULL;
 	char **argv;
 
 	qemu_find(&qemu, false);
 	kernel_find(&kernel, o->kernel ? o->kernel : getenv("VPMU_KERNEL"), o->modules);
 	choose_directory(&extra, &fds);
 	m->share = extra.share;
-	if (o->dry_run) {
-		for (int i = 0; i < PORTS; i++)
-			fds.port[i] = 10 + i;
-		fds.initrd = 10 + PORTS;
-		fds.share = -1;
-		return print_command(qemu_command(&qemu, &kernel, m, &fds));
-	}
+	if (o->dry_run)
+		return print_dry(&qemu, &kernel, m);
 	perf_find(&perf);
 	if (!perf.path)
 		say("there is no perf on this machine for the guest to run: " PERF_CURE);
 	extra.perf = &perf;
 	job_message(&job, command, &extra);
-	fds.initrd = kernel_initramfs(&kernel);
-	guest_ports(&guest, &fds);
-	argv = qemu_command(&qemu, &kernel, m, &fds);
-	guest_start(&guest, argv, &fds);
-	qmp_start(&qmp, guest.port[PORT_QMP]);
-	session_run(&guest, &job, extra.tty, o->verbose, &out);
-	if (out.exited && guest.pid) {
-		tell_in_vain(&qmp);
-		if (o->stats)
-			version = qmp_ask(&qmp, "{\"execute\": \"query-version\", "
-					  "\"id\": \"ask\"}\n", 1000);
+	if (o->trace) {
+		trace_open(&r->trace, o->trace);
+		fds.trace = fileno(r->trace.raw);
 	}
-	guest_stop(&guest);
-	tell_outcome(&out, command, m);
+	fds.initrd = kernel_initramfs(&kernel);
+	guest_ports(&r->guest, &fds);
+	argv = qemu_command(&qemu, &kernel, m, &fds);
+	guest_start(&r->guest, argv, &fds);
+	run_guest(r, o, &job, extra.tty);
+	tell(r, o, command);
 	if (o->stats)
-		write_stats(o->stats, &out, m, &qemu, &kernel, version);
-	return exit_status(&out);
+		write_stats(o->stats, &r->out, m, &qemu, &kernel, &r->report);
+	return exit_status(&r->out);
 }
 
 int verb_run(int argc, char **argv)
 {
 	struct options *o = &options;
 	struct machine m = { 0 };
+	struct run r = { .machine = &m };
 	int first;
 
 	open_standard_streams();
@@ -354,5 +478,8 @@ int verb_run(int argc, char **argv)
 	check_options(o, &m);
 	if (first == argc && !o->dry_run)
 		fail(EXIT_VPMU, "no command (vpmu run --help)");
-	return run(o, &m, argv + first);
+	events_parse(&r.events, &o->host_events, m.cpu, m.smp);
+	if (o->filter)
+		events_check_filter(o->filter, m.cpu);
+	return run(o, &r, argv + first);
 }

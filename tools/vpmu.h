@@ -24,6 +24,7 @@ bool run_has_option(const char *text);
 int verb_qemu(int argc, char **argv);
 int verb_check(int argc, char **argv);
 int verb_list(int argc, char **argv);
+int verb_lost(int argc, char **argv);
 
 /* ---- say.c: messages, on standard error or where -o says */
 extern FILE *say_to;
@@ -50,9 +51,15 @@ char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 struct option_def {
 	const char *name;	/* without the dashes; NULL ends the table */
 	char letter;		/* 0: none */
-	const char *arg;	/* what it takes, for the help; NULL: nothing */
+	const char *arg;	/* what it takes, for the help; NULL: nothing;
+				 * with "..." behind it: may be repeated */
 	const char *help;
-	void *to;		/* bool *, without arg; const char **, with */
+	void *to;		/* bool *, without arg; const char **, with;
+				 * struct strings *, repeated */
+};
+struct strings {
+	const char **list;
+	size_t n;
 };
 /*
  * Set what the options say and return the index of the first other argument.
@@ -109,8 +116,12 @@ struct machine {
 	const char *pmu;	/* arch or none */
 	const char *append;	/* for the kernel, or NULL */
 	const char *share;	/* directory to share writable, or NULL */
+	const char *policy;	/* direct, shared or mediated; NULL: QEMU's default */
+	const char *filter;	/* events that count, or NULL */
 	unsigned int smp;
 	uint64_t memory_bytes;
+	bool trace;
+	bool paused;		/* waits for the monitor's cont */
 	bool verbose;
 };
 
@@ -122,7 +133,7 @@ enum port {
 };
 struct qemu_fds {
 	int port[PORTS];
-	int initrd, share;
+	int initrd, share, trace;
 };
 
 /* A NULL-ended argument vector. */
@@ -139,6 +150,8 @@ struct guest {
 };
 void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds);
 void guest_stop(struct guest *guest);
+/* Give QEMU the chance to end by itself, for @ms. */
+void guest_wait(struct guest *guest, int ms);
 void guest_ports(struct guest *guest, struct qemu_fds *fds);
 
 /* ---- job.c: the caller's own state as a message */
@@ -157,8 +170,45 @@ struct qmp {
 	struct buffer in;
 };
 void qmp_start(struct qmp *qmp, int fd);
-/* The reply's "return" as a new reference, or NULL. @command is JSON. */
+/*
+ * The reply's "return" as a new reference; or NULL, and in @error a new string
+ * that says why. Takes the reference to @arguments, which may be NULL.
+ */
+struct json_t *qmp_call(struct qmp *qmp, const char *command, struct json_t *arguments,
+			int timeout_ms, char **error);
+/* The same without arguments, for questions that may stay without an answer. */
 struct json_t *qmp_ask(struct qmp *qmp, const char *command, int timeout_ms);
+
+/* ---- list.c */
+struct vpmu_model;
+const struct vpmu_model *model_named(const char *name);	/* or NULL */
+/* The signals that QEMU's TCG supplies: all but a clock of its own. */
+#define TCG_SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
+
+/* ---- events.c: the host's events and the filter of a run */
+struct host_event {
+	const char *spec;
+	uint64_t id;		/* QEMU's, once added */
+};
+struct host_events {
+	struct host_event *list;
+	size_t n;
+};
+/* Whose events @cpu, as of vpmu run --cpu, has; the generic ones if unknown. */
+const struct vpmu_model *events_model(const char *cpu);
+/* Both end the program, with status 2 and the place, on what is wrong. */
+void events_parse(struct host_events *events, const struct strings *specs,
+		  const char *cpu, unsigned int smp);
+void events_check_filter(const char *filter, const char *cpu);
+/* Add them to a guest that waits, and let it go; false after saying why not. */
+bool events_add(struct host_events *events, struct qmp *qmp);
+void events_tell(struct json_t *list);		/* x-query-vpmu-host-events */
+void events_tell_losses(struct json_t *query);	/* x-query-vpmu */
+
+/* ---- trace.c */
+/* QEMU's trace in @in, to a file that Perfetto opens. Returns 0, or -errno. */
+int trace_convert(FILE *in, FILE *out, const struct vpmu_model *model,
+		  const struct host_events *events);
 
 /* ---- session.c: a job in a guest, from boot to exit */
 struct outcome {

@@ -131,6 +131,19 @@ static void bind_files(const struct job *job)
 	}
 }
 
+static void make_links(const struct job *job)
+{
+	const struct channel_item *item = NULL;
+	const char *to, *link;
+
+	while ((item = job_item(job, CHANNEL_LINK, item))) {
+		to = (const char *)(item + 1);
+		link = to + strlen(to) + 1;
+		if (symlink(to, link) && errno != EEXIST)
+			note("cannot make %s: %m", link);
+	}
+}
+
 /*
  * Open to everybody, and without a throttle: a slow host must not cost a
  * guest its overflows. The rate comes before the percentage, which makes the
@@ -215,6 +228,7 @@ void fs_enter(const struct job *job)
 	mount_kernel_trees(job);
 	mount_share(job);
 	bind_files(job);
+	make_links(job);
 	set_sysctls();
 	loopback_up();
 }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* vpmu run's host events and event filter: parsed, added, and told of at the end. */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jansson.h>
+#include <vpmu/model.h>
+#include <vpmu/spec.h>
+
+#include "vpmu.h"
+
+/* A typing error is the user's: the status of getopt's programs. */
+#define EXIT_TYPED	2
+
+/* The text on a line of its own, and carets below what is wrong. */
+static void refuse(const char *option, const char *text,
+		   const struct vpmu_spec_error *err)
+{
+	struct buffer shown = { 0 }, carets = { 0 };
+	size_t end = err->at + (err->length ? err->length : 1);
+
+	for (size_t i = 0; text[i]; i++) {
+		unsigned char c = text[i];
+
+		buffer_print(&shown, "%c", c < 32 || c == 127 ? '?' : c);
+	}
+	/* A character of several bytes has one column. */
+	for (size_t i = 0; i < end; i++)
+		if ((text[i] & 0xc0) != 0x80 || i == err->at)
+			buffer_string(&carets, i < err->at ? " " : "^");
+	fail(EXIT_TYPED, "--%s: %s; needed: %s\n  %s\n  %s", option, err->what, err->needed,
+	     shown.data, carets.data);
+}
+
+const struct vpmu_model *events_model(const char *cpu)
+{
+	char *name = strndup(cpu, strcspn(cpu, ","));
+	const struct vpmu_model *model = name ? model_named(name) : NULL;
+
+	/* QEMU looks again, and knows what this CPU is. */
+	for (size_t i = 0; !model && vpmu_model_at(i); i++)
+		if (!vpmu_model_at(i)->n_models)
+			model = vpmu_model_at(i);
+	free(name);
+	return model;
+}
+
+static void check_counted(const char *text, const struct vpmu_model *model,
+			  const struct vpmu_event_attr *attr)
+{
+	const char *event = strchr(text, ':') + 1;
+	struct vpmu_spec_error err = {
+		.at = event - text, .length = strcspn(event, ":"),
+		.what = "nobody here counts this event",
+		.needed = "one that `vpmu list` does not call unavailable",
+	};
+	struct vpmu_recipe recipe;
+
+	if (vpmu_event_resolve(model, attr->select, attr->fixed, attr->banks,
+			       TCG_SUPPLIED, &recipe))
+		refuse("host-event", text, &err);
+}
+
+void events_parse(struct host_events *events, const struct strings *specs,
+		  const char *cpu, unsigned int smp)
+{
+	const struct vpmu_model *model = events_model(cpu);
+	struct vpmu_host_event parsed;
+	struct vpmu_spec_error err;
+
+	events->list = xalloc(specs->n * sizeof(*events->list));
+	for (events->n = 0; events->n < specs->n; events->n++) {
+		struct host_event *e = &events->list[events->n];
+
+		e->spec = specs->list[events->n];
+		if (vpmu_spec_host_event(e->spec, model, smp, &parsed, &err))
+			refuse("host-event", e->spec, &err);
+		check_counted(e->spec, model, &parsed.attr.event);
+	}
+}
+
+void events_check_filter(const char *filter, const char *cpu)
+{
+	uint64_t entries[VPMU_FILTER_EVENTS_MAX];
+	struct vpmu_spec_error err;
+	struct vpmu_filter f;
+
+	if (vpmu_spec_filter(filter, events_model(cpu), &f, entries, &err))
+		refuse("event-filter", filter, &err);
+}
+
+bool events_add(struct host_events *events, struct qmp *qmp)
+{
+	char *error = NULL;
+	json_t *reply;
+
+	for (size_t i = 0; i < events->n; i++) {
+		struct host_event *e = &events->list[i];
+
+		reply = qmp_call(qmp, "x-vpmu-host-event-add",
+				 json_pack("{s:s}", "spec", e->spec), 10000, &error);
+		if (!reply) {
+			say("--host-event %s: %s", e->spec, error);
+			free(error);
+			return false;
+		}
+		e->id = json_integer_value(json_object_get(reply, "id"));
+		json_decref(reply);
+	}
+	reply = qmp_call(qmp, "cont", NULL, 10000, &error);
+	if (!reply)
+		say("the guest does not start: %s", error);
+	free(error);
+	json_decref(reply);
+	return reply;
+}
+
+/* ---- at the end */
+
+static uint64_t number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+/* 1,234,567: as perf has it. */
+static char *grouped(uint64_t n)
+{
+	char digits[24];
+	struct buffer b = { 0 };
+	int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+
+	for (int i = 0; i < len; i++)
+		buffer_print(&b, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
+	return b.data;
+}
+
+/*
+ * Only the guest is executed here, so that nothing of the host is counted; and
+ * nothing at all by an event that never had a counter.
+ */
+static void tell_event(const json_t *e, int width)
+{
+	const char *spec = json_string_value(json_object_get(e, "spec"));
+	const char *state = json_string_value(json_object_get(e, "state"));
+	uint64_t enabled = number(e, "time-enabled"), running = number(e, "time-running");
+	char *count = running ? grouped(number(e, "count")) : strdup("<not counted>");
+
+	say("  %-*s  host %s  guest %17s  (%.2f%%)%s", width, spec ? spec : "?",
+	    "<not counted>", count, enabled ? 100.0 * running / enabled : 0.0,
+	    state && !strcmp(state, "error") ? "  in error: it found no counter" : "");
+	free(count);
+}
+
+void events_tell(json_t *list)
+{
+	json_t *e;
+	size_t i, n;
+	int width = 0;
+
+	json_array_foreach(list, i, e) {
+		n = json_string_length(json_object_get(e, "spec"));
+		width = (int)n > width ? (int)n : width;
+	}
+	if (json_array_size(list))
+		say("host events:");
+	json_array_foreach(list, i, e)
+		tell_event(e, width);
+}
+
+/* ---- what the guest lost */
+
+struct loss {
+	const char *reason;	/* as x-query-vpmu says it */
+	const char *what;
+	unsigned int n;
+	uint64_t enabled, running;
+	struct buffer pmcs;
+};
+
+static void add_loss(struct loss *kinds, const json_t *c)
+{
+	uint64_t enabled = number(c, "time-enabled"), running = number(c, "time-running");
+	const char *reason = json_string_value(json_object_get(c, "loss"));
+	struct loss *k = kinds;
+
+	if (!reason || !strcmp(reason, "none"))
+		reason = json_string_value(json_object_get(c, "last-loss"));
+	if (running >= enabled || !reason)
+		return;
+	while (k->reason && strcmp(k->reason, reason))
+		k++;
+	if (!k->reason)
+		return;
+	k->enabled += enabled;
+	k->running += running;
+	buffer_print(&k->pmcs, "%s%" PRIu64, k->n++ ? ", " : "", number(c, "pmc"));
+}
+
+static void tell_cpu_losses(const json_t *cpu)
+{
+	struct loss kinds[] = {
+		{ .reason = "lost", .what = "lost their hardware to the host" },
+		{ .reason = "filtered", .what = "were filtered" },
+		{ .reason = NULL },
+	};
+	unsigned int on = 0;
+	const json_t *c;
+	size_t i;
+
+	json_array_foreach(json_object_get(cpu, "counters"), i, c) {
+		on += number(c, "time-enabled") > 0;
+		add_loss(kinds, c);
+	}
+	for (struct loss *k = kinds; k->reason; k++) {
+		if (k->n)
+			say("cpu%" PRIu64 ": %u of %u counters %s for %.1f %% of the time "
+			    "they were enabled (pmc %s); `vpmu lost` inside the guest "
+			    "tells which counts to trust", number(cpu, "index"), k->n, on,
+			    k->what, 100.0 * (k->enabled - k->running) / k->enabled,
+			    k->pmcs.data);
+		buffer_free(&k->pmcs);
+	}
+}
+
+void events_tell_losses(json_t *query)
+{
+	json_t *cpu;
+	size_t i;
+
+	json_array_foreach(json_object_get(query, "cpus"), i, cpu)
+		tell_cpu_losses(cpu);
+}

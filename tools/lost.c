@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * vpmu lost, inside a guest: which counters of its PMU counted all the time, by
+ * the block of registers that docs/GUEST-LOSS.md specifies.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <poll.h>
+#include <unistd.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+#include <jansson.h>
+#include <vpmu/loss.h>
+
+#include "vpmu.h"
+
+static const char usage[] =
+"Usage: vpmu lost [options] [-- COMMAND [ARG]...]\n"
+"\n"
+"Inside a guest, as root: how long each counter of its PMU was enabled and how\n"
+"long it really counted, since the guest's boot or while COMMAND runs, and whether\n"
+"its counts can be trusted. A host that uses its own counters takes them away from\n"
+"the guest, and nothing else tells the guest.\n"
+"\n"
+"  vpmu run --root --host-event cpu0:branches:pinned -- \\\n"
+"      vpmu lost -- perf stat -e branches ./program\n";
+
+#define PMCS_MAX	24	/* what the block has room for */
+#define TRIES		100	/* to read a CPU's counters between two losses */
+
+struct block {
+	unsigned int n_gp, n_pmc;
+	uint32_t msr;
+	uint64_t hz;
+};
+
+struct pmc {
+	uint64_t enabled, running, reason;
+};
+
+struct cpu {
+	unsigned int number;
+	int fd;
+	struct pmc now[PMCS_MAX], before[PMCS_MAX];
+};
+
+struct lost {
+	struct block block;
+	struct cpu *cpu;
+	size_t n_cpus;
+	bool json;
+	uint64_t started_ns;
+};
+
+static struct {
+	const char *interval, *output;
+	bool json;
+} options;
+
+static const struct option_def defs[] = {
+	{ "interval", 'I', "MS", "print every MS milliseconds what happened in them",
+	  &options.interval },
+	{ "json", 0, NULL, "for programs", &options.json },
+	{ "output", 'o', "FILE", "the report goes there", &options.output },
+	{ NULL, 0, NULL, NULL, NULL },
+};
+
+/* ---- the block */
+
+#ifdef __x86_64__
+static bool signature(uint32_t leaf, uint32_t *last)
+{
+	uint32_t ebx, ecx, edx;
+
+	__cpuid(leaf, *last, ebx, ecx, edx);
+	return ebx == VPMU_CPUID_SIGNATURE_EBX && ecx == VPMU_CPUID_SIGNATURE_ECX &&
+		edx == VPMU_CPUID_SIGNATURE_EDX && *last > leaf && *last < leaf + 0x100;
+}
+
+/* Returns why there is none, or NULL. */
+static const char *find_block(struct block *b)
+{
+	uint32_t leaf, last = 0, eax, ebx, ecx, edx;
+
+	__cpuid(1, eax, ebx, ecx, edx);
+	if (!(ecx >> 31))
+		return "this is no guest (CPUID.1:ECX bit 31 is 0)";
+	for (leaf = 0x40000000; leaf < 0x40010000; leaf += 0x100)
+		if (signature(leaf, &last))
+			break;
+	if (leaf == 0x40010000)
+		return "no leaf of CPUID from 40000000H on says \"VPMUforGuest\": "
+			"this guest's hypervisor is not vpmu's";
+	__cpuid(leaf + VPMU_CPUID_FEATURES, eax, ebx, ecx, edx);
+	if (!(eax & VPMU_CPUID_FEATURE_LOSS) || last < leaf + VPMU_CPUID_LOSS)
+		return "this guest's PMU does not tell losses";
+	__cpuid(leaf + VPMU_CPUID_LOSS, eax, ebx, ecx, edx);
+	if ((eax & 0xff) != VPMU_LOSS_VERSION)
+		return "this guest's PMU tells losses in a newer way than this vpmu knows";
+	b->n_gp = eax >> 8 & 0xff;
+	b->n_pmc = b->n_gp + (eax >> 16 & 0xff);
+	b->msr = ebx;
+	b->hz = ecx | (uint64_t)edx << 32;
+	if (!b->n_pmc || b->n_pmc > PMCS_MAX)
+		return "this guest's PMU tells losses of no counter, or of too many";
+	return NULL;
+}
+#else
+static const char *find_block(struct block *b)
+{
+	(void)b;
+	return "this is no x86 machine";
+}
+#endif
+
+/* ---- registers */
+
+static void load_module(void)
+{
+	char *const argv[] = { "/sbin/modprobe", "-q", "msr", NULL };
+	struct buffer out = { 0 };
+
+	if (runs(argv[0]))
+		run_script(argv, &out);
+	buffer_free(&out);
+}
+
+static int open_msr(unsigned int cpu)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/cpu/%u/msr", cpu);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void open_cpus(struct lost *l)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+	int fd = open_msr(0);
+
+	if (fd < 0 && geteuid())
+		fail(EXIT_VPMU, "only root reads the registers: sudo vpmu lost, or "
+		     "vpmu run --root");
+	if (fd < 0)
+		load_module();
+	else
+		close(fd);
+	l->cpu = xalloc((n > 0 ? n : 1) * sizeof(*l->cpu));
+	for (long i = 0; i < n; i++) {
+		fd = open_msr(i);
+		if (fd < 0 && (i == 0 || errno != ENXIO))
+			fail(EXIT_SKIP, "/dev/cpu/%ld/msr: %s; modprobe msr, or a kernel "
+			     "with CONFIG_X86_MSR and without lockdown", i, strerror(errno));
+		if (fd >= 0)
+			l->cpu[l->n_cpus++] = (struct cpu){ .number = i, .fd = fd };
+	}
+}
+
+static uint64_t rdmsr(const struct cpu *cpu, uint32_t msr)
+{
+	uint64_t value;
+
+	if (pread(cpu->fd, &value, sizeof(value), msr) != sizeof(value))
+		fail(EXIT_VPMU, "/dev/cpu/%u/msr: register 0x%x cannot be read: %s",
+		     cpu->number, msr, strerror(errno));
+	return value;
+}
+
+/*
+ * Running before enabled, so that it is not ahead. The generation says whether a
+ * counter was lost or found in between.
+ */
+static void read_cpu(struct cpu *cpu, const struct block *b)
+{
+	const uint32_t first = b->msr + (VPMU_MSR_LOSS_PMC(0) - VPMU_MSR_LOSS);
+	const uint32_t generation = b->msr + (VPMU_MSR_LOSS_GENERATION - VPMU_MSR_LOSS);
+	uint64_t before;
+
+	for (int i = 0; i < TRIES; i++) {
+		before = rdmsr(cpu, generation);
+		for (unsigned int pmc = 0; pmc < b->n_pmc; pmc++) {
+			uint32_t msr = first + 4 * pmc;
+
+			cpu->now[pmc].running = rdmsr(cpu, msr + VPMU_LOSS_RUNNING);
+			cpu->now[pmc].enabled = rdmsr(cpu, msr + VPMU_LOSS_ENABLED);
+			cpu->now[pmc].reason = rdmsr(cpu, msr + VPMU_LOSS_REASON);
+		}
+		if (rdmsr(cpu, generation) == before)
+			return;
+	}
+	say("cpu%u: its counters are lost and found faster than they can be read", cpu->number);
+}
+
+static void read_all(struct lost *l)
+{
+	for (size_t i = 0; i < l->n_cpus; i++)
+		read_cpu(&l->cpu[i], &l->block);
+}
+
+static void keep_all(struct lost *l)
+{
+	for (size_t i = 0; i < l->n_cpus; i++)
+		memcpy(l->cpu[i].before, l->cpu[i].now, sizeof(l->cpu[i].now));
+}
+
+/* ---- judgement */
+
+struct verdict {
+	uint64_t enabled, running;
+	const char *reason;	/* of the last loss, or NULL */
+	double factor;		/* to scale counts by; 0: not counted */
+};
+
+static struct verdict judge(const struct pmc *now, const struct pmc *before)
+{
+	static const char *const names[] = { NULL, "lost", "filtered", "not counted" };
+	struct verdict v = {
+		.enabled = now->enabled - before->enabled,
+		.running = now->running - before->running,
+	};
+	unsigned int reason = now->reason & 0xff, last = now->reason >> 8 & 0xff;
+	bool changed = (now->reason ^ before->reason) >> 32;
+
+	/* What the two times differ by is then the time between two reads. */
+	if (!changed && !reason) {
+		v.running = v.enabled;
+		v.factor = 1;
+		return v;
+	}
+	reason = reason ? reason : last;
+	v.reason = reason < 4 ? names[reason] : "unknown";
+	if (v.running > v.enabled)
+		v.running = v.enabled;
+	v.factor = v.running ? (double)v.enabled / v.running : 0;
+	return v;
+}
+
+static char *counter_name(const struct block *b, unsigned int pmc)
+{
+	return pmc < b->n_gp ? xprintf("pmc %u", pmc) : xprintf("fixed %u", pmc - b->n_gp);
+}
+
+static double share(const struct verdict *v)
+{
+	return v->enabled ? 100.0 * v->running / v->enabled : 0;
+}
+
+/* In seconds where the rate of the unit is known. */
+static char *time_text(const struct block *b, uint64_t units)
+{
+	return b->hz ? xprintf("%.6f s", (double)units / b->hz) : xprintf("%" PRIu64, units);
+}
+
+static void print_counter(FILE *to, const struct block *b, const struct cpu *cpu,
+			  unsigned int pmc, const struct verdict *v)
+{
+	char *name = counter_name(b, pmc), *enabled = time_text(b, v->enabled);
+	char *running = time_text(b, v->running), *what;
+
+	if (!v->factor)
+		what = xprintf("<not counted>");
+	else if (v->factor >= 1.005)
+		what = xprintf("scale by %.4g", v->factor);
+	else
+		what = xprintf("trust");
+	fprintf(to, "%4u  %-8s %16s %16s  %6.2f %%  %-12s %s\n", cpu->number, name, enabled,
+		running, share(v), v->reason ? v->reason : "-", what);
+	free(what);
+	free(running);
+	free(enabled);
+	free(name);
+}
+
+static void print_table(FILE *to, const struct lost *l)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < l->n_cpus; i++) {
+		const struct cpu *cpu = &l->cpu[i];
+
+		for (unsigned int pmc = 0; pmc < l->block.n_pmc; pmc++) {
+			struct verdict v = judge(&cpu->now[pmc], &cpu->before[pmc]);
+
+			if (!v.enabled)
+				continue;
+			if (!any)
+				fprintf(to, "%4s  %-8s %16s %16s  %8s  %-12s %s\n", "CPU",
+					"COUNTER", "ENABLED", "COUNTED", "", "REASON", "VERDICT");
+			any = true;
+			print_counter(to, &l->block, cpu, pmc, &v);
+		}
+	}
+	if (!any)
+		fprintf(to, "No counter was enabled.\n");
+}
+
+static json_t *counter_json(const struct block *b, const struct cpu *cpu,
+			    unsigned int pmc, const struct verdict *v)
+{
+	char *name = counter_name(b, pmc);
+	json_t *j = json_pack("{s:i, s:i, s:s, s:I, s:I, s:f}", "cpu", (int)cpu->number,
+			      "pmc", (int)pmc, "counter", name,
+			      "enabled", (json_int_t)v->enabled,
+			      "running", (json_int_t)v->running, "running_percent", share(v));
+
+	json_object_set_new(j, "reason", v->reason ? json_string(v->reason) : json_null());
+	json_object_set_new(j, "scale", v->factor ? json_real(v->factor) : json_null());
+	json_object_set_new(j, "verdict",
+			    json_string(!v->factor ? "not counted" :
+					v->factor >= 1.005 ? "scale" : "trust"));
+	free(name);
+	return j;
+}
+
+static void print_json(FILE *to, const struct lost *l)
+{
+	json_t *counters = json_array(), *j;
+
+	for (size_t i = 0; i < l->n_cpus; i++)
+		for (unsigned int pmc = 0; pmc < l->block.n_pmc; pmc++) {
+			const struct cpu *cpu = &l->cpu[i];
+			struct verdict v = judge(&cpu->now[pmc], &cpu->before[pmc]);
+
+			if (v.enabled)
+				json_array_append_new(counters, counter_json(&l->block, cpu,
+									     pmc, &v));
+		}
+	j = json_pack("{s:I, s:f, s:o}", "hz", (json_int_t)l->block.hz,
+		      "time_ms", (now_ns() - l->started_ns) / 1e6, "counters", counters);
+	json_dumpf(j, to, JSON_COMPACT);
+	fputc('\n', to);
+	json_decref(j);
+}
+
+static void report(FILE *to, const struct lost *l)
+{
+	if (l->json)
+		print_json(to, l);
+	else
+		print_table(to, l);
+	if (fflush(to))
+		fail(EXIT_VPMU, "the report cannot be written: %s", strerror(errno));
+}
+
+/* ---- a command, and intervals */
+
+static pid_t start(char **command, const sigset_t *mask)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		fail(EXIT_VPMU, "no process: %s", strerror(errno));
+	if (pid)
+		return pid;
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(command[0], command);
+	say("%s: %s", command[0], strerror(errno));
+	_exit(errno == ENOENT ? EXIT_NOTFOUND : EXIT_NOEXEC);
+}
+
+/* SIGINT and SIGQUIT come to the command as well; others are passed on. */
+static bool handle(const struct signalfd_siginfo *info, pid_t pid, int *status)
+{
+	if (info->ssi_signo == SIGCHLD)
+		return pid && waitpid(pid, status, WNOHANG) == pid;
+	if (pid && info->ssi_code <= 0)
+		kill(pid, info->ssi_signo);
+	return !pid;
+}
+
+static int exit_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Until the command ends, or without one until a signal. */
+static int watch(struct lost *l, FILE *to, char **command, int interval_ms)
+{
+	struct signalfd_siginfo info;
+	struct pollfd p = { .events = POLLIN };
+	uint64_t next = now_ns() + interval_ms * 1000000ull, now;
+	sigset_t set, old;
+	int status = 0, wait_ms;
+	bool done = false;
+	pid_t pid;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	p.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	pid = command ? start(command, &old) : 0;
+	while (!done) {
+		now = now_ns();
+		wait_ms = next > now ? (int)((next - now + 999999) / 1000000) : 0;
+		poll(&p, 1, interval_ms ? wait_ms : -1);
+		while (!done && read(p.fd, &info, sizeof(info)) == sizeof(info))
+			done = handle(&info, pid, &status);
+		if (!done && interval_ms && now_ns() >= next) {
+			read_all(l);
+			report(to, l);
+			keep_all(l);
+			next += interval_ms * 1000000ull;
+		}
+	}
+	read_all(l);
+	report(to, l);
+	return pid ? exit_status(status) : 0;
+}
+
+int verb_lost(int argc, char **argv)
+{
+	struct lost l = { .started_ns = now_ns() };
+	int first = options_parse(argc, argv, defs, usage), interval_ms = 0;
+	char **command = first < argc ? argv + first : NULL;
+	FILE *to = command ? stderr : stdout;
+	const char *why = find_block(&l.block);
+
+	if (options.interval)
+		interval_ms = option_number("interval", options.interval, 10, 86400000);
+	l.json = options.json;
+	if (why)
+		fail(EXIT_SKIP, "%s", why);
+	if (options.output)
+		to = fopen(options.output, "we");
+	if (!to)
+		fail(EXIT_VPMU, "-o %s: %s", options.output, strerror(errno));
+	open_cpus(&l);
+	read_all(&l);
+	if (!command && !interval_ms) {
+		report(to, &l);
+		return 0;
+	}
+	keep_all(&l);
+	return watch(&l, to, command, interval_ms);
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * QEMU's trace, a header and records of a fixed size, to the Chrome JSON trace
+ * format that the Perfetto UI opens: a process per CPU, a track per counter of
+ * the silicon and per counter of the guest that did not count, instants, and
+ * curves of how many exits there were. Read and written as a stream; memory
+ * grows with the number of CPUs only.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jansson.h>
+#include <vpmu/loss.h>
+#include <vpmu/model.h>
+#include <vpmu/msr.h>
+#include <vpmu/silicon.h>
+#include <vpmu/trace.h>
+
+#include "vpmu.h"
+
+#define CPUS_MAX	1024
+/* A viewer holds all in memory: of more exits only the curve is written. */
+#define EXITS_SHOWN	500000u
+#define CURVE_NS	1000000u	/* between two points of the curve */
+
+/* Tracks of a CPU, in the order in which a viewer shows them. */
+enum track {
+	TRACK_COUNTER = 1,	/* + the silicon's counter */
+	TRACK_GUEST = TRACK_COUNTER + VPMU_SLOTS_MAX,	/* + the guest's counter */
+	TRACK_MOMENTS = TRACK_GUEST + VPMU_SLOTS_MAX,
+	TRACK_EXITS,
+	TRACKS
+};
+
+/* As QEMU writes it; numbers are in this machine's order. */
+struct trace_head {
+	char magic[8];
+	uint32_t record_bytes;
+	uint32_t version;
+};
+
+/* What lasts on a track: who has a counter, or why one does not count. */
+struct span {
+	bool open;
+	struct vpmu_trace_record from;
+	uint64_t end;		/* of the one before: they do not overlap */
+};
+
+struct cpu {
+	bool seen;
+	bool named[TRACKS];
+	struct span span[TRACK_MOMENTS];
+	uint64_t exits[VPMU_TRACE_EXIT_COUNT];
+	uint64_t curve, drawn;	/* time, and exits, of its last point */
+	uint64_t last;		/* time of the last record */
+};
+
+struct convert {
+	FILE *out;
+	const struct vpmu_model *model;
+	const struct host_events *events;
+	struct cpu *cpu[CPUS_MAX];
+	uint64_t written;	/* events of the output */
+	uint64_t exits;
+	uint64_t senseless;	/* records that cannot be */
+};
+
+static const char *const exit_names[VPMU_TRACE_EXIT_COUNT] = {
+	[VPMU_TRACE_RDMSR] = "rdmsr", [VPMU_TRACE_WRMSR] = "wrmsr",
+	[VPMU_TRACE_RDPMC] = "rdpmc",
+};
+
+static const char *const loss_names[] = {
+	[VPMU_LOSS_NONE] = "counts", [VPMU_LOSS_LOST] = "lost",
+	[VPMU_LOSS_FILTERED] = "filtered", [VPMU_LOSS_NOT_COUNTED] = "not counted",
+};
+
+/* ---- names */
+
+static char *json_quoted(const char *text)
+{
+	json_t *s = json_string(text);
+	char *quoted = s ? json_dumps(s, JSON_ENCODE_ANY) : NULL;
+
+	json_decref(s);
+	return quoted ? quoted : strdup("\"?\"");
+}
+
+/* "pmc 3", "fixed 0": the fixed counters stand behind the others. */
+static char *counter_name(const struct convert *c, unsigned int pmc)
+{
+	return pmc < c->model->n_gp ? xprintf("pmc %u", pmc)
+				    : xprintf("fixed %u", pmc - c->model->n_gp);
+}
+
+static char *owner_name(const struct convert *c, const struct vpmu_trace_record *r)
+{
+	char *name, *owner;
+
+	if (r->what == VPMU_TRACE_GUEST) {
+		name = counter_name(c, r->a < UINT16_MAX ? r->a : UINT16_MAX);
+		owner = xprintf("guest %s", name);
+		free(name);
+		return owner;
+	}
+	for (size_t i = 0; i < c->events->n; i++)
+		if (c->events->list[i].id == r->a)
+			return xprintf("host #%" PRIu64 " %s", r->a, c->events->list[i].spec);
+	return xprintf("host #%" PRIu64, r->a);
+}
+
+static char *msr_name(uint32_t msr)
+{
+	static const struct {
+		uint32_t first, n;
+		const char *name;	/* with a number behind it where there are more */
+	} known[] = {
+		{ VPMU_MSR_PERFEVTSEL0, 8, "IA32_PERFEVTSEL" },
+		{ VPMU_MSR_PMC0, 8, "IA32_PMC" },
+		{ VPMU_MSR_A_PMC0, 8, "IA32_A_PMC" },
+		{ VPMU_MSR_FIXED_CTR0, 4, "IA32_FIXED_CTR" },
+		{ VPMU_MSR_FIXED_CTR_CTRL, 1, "IA32_FIXED_CTR_CTRL" },
+		{ VPMU_MSR_GLOBAL_STATUS, 1, "IA32_PERF_GLOBAL_STATUS" },
+		{ VPMU_MSR_GLOBAL_CTRL, 1, "IA32_PERF_GLOBAL_CTRL" },
+		{ VPMU_MSR_GLOBAL_OVF_CTRL, 1, "IA32_PERF_GLOBAL_OVF_CTRL" },
+		{ VPMU_MSR_GLOBAL_STATUS_SET, 1, "IA32_PERF_GLOBAL_STATUS_SET" },
+		{ VPMU_MSR_GLOBAL_INUSE, 1, "IA32_PERF_GLOBAL_INUSE" },
+		{ VPMU_MSR_PERF_CAPABILITIES, 1, "IA32_PERF_CAPABILITIES" },
+		{ VPMU_MSR_MISC_ENABLE, 1, "IA32_MISC_ENABLE" },
+		{ VPMU_MSR_DEBUGCTL, 1, "IA32_DEBUGCTL" },
+		{ VPMU_MSR_LOSS_GENERATION, 1, "VPMU_LOSS_GENERATION" },
+		{ VPMU_MSR_LOSS_STATUS, 1, "VPMU_LOSS_STATUS" },
+		{ VPMU_MSR_LOSS_CTRL, 1, "VPMU_LOSS_CTRL" },
+	};
+	static const char *const loss[] = { "ENABLED", "RUNNING", "REASON", "?" };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (msr - known[i].first < known[i].n)
+			return known[i].n > 1 ? xprintf("%s%u", known[i].name,
+							msr - known[i].first)
+					      : strdup(known[i].name);
+	if (msr - VPMU_MSR_LOSS_PMC(0) < VPMU_MSR_LOSS_END - VPMU_MSR_LOSS_PMC(0))
+		return xprintf("VPMU_LOSS_%s%u", loss[msr % 4],
+			       (msr - VPMU_MSR_LOSS_PMC(0)) / 4);
+	return xprintf("msr 0x%x", msr);
+}
+
+/* ---- writing */
+
+/* An event's beginning; its own members follow, and "}". Times are in us. */
+static void begin(struct convert *c, char phase, uint64_t time_ns, unsigned int cpu)
+{
+	fprintf(c->out, "%s\n{\"ph\":\"%c\",\"ts\":%" PRIu64 ".%03u,\"pid\":%u",
+		c->written++ ? "," : "", phase, time_ns / 1000,
+		(unsigned int)(time_ns % 1000), cpu + 1);
+}
+
+static void metadata(struct convert *c, unsigned int cpu, unsigned int track,
+		     const char *what, const char *name)
+{
+	begin(c, 'M', 0, cpu);
+	fprintf(c->out, ",\"tid\":%u,\"name\":\"%s_name\",\"args\":{\"name\":\"%s\"}}",
+		track, what, name);
+	begin(c, 'M', 0, cpu);
+	fprintf(c->out, ",\"tid\":%u,\"name\":\"%s_sort_index\",\"args\":{\"sort_index\":%u}}",
+		track, what, track ? track : cpu);
+}
+
+static void name_track(struct convert *c, unsigned int cpu, unsigned int track)
+{
+	char *name, *counter;
+
+	if (c->cpu[cpu]->named[track])
+		return;
+	c->cpu[cpu]->named[track] = true;
+	if (track == TRACK_MOMENTS) {
+		metadata(c, cpu, track, "thread", "interrupts, losses");
+		return;
+	}
+	if (track == TRACK_EXITS) {
+		metadata(c, cpu, track, "thread", "exits");
+		return;
+	}
+	if (track < TRACK_GUEST) {
+		name = counter_name(c, track - TRACK_COUNTER);
+	} else {
+		counter = counter_name(c, track - TRACK_GUEST);
+		name = xprintf("guest %s, not counting", counter);
+		free(counter);
+	}
+	metadata(c, cpu, track, "thread", name);
+	free(name);
+}
+
+static uint64_t grown(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+/* @end: the record that ended it, or NULL when that is missing. */
+static void span_write(struct convert *c, unsigned int cpu, unsigned int track,
+		       uint64_t until, const struct vpmu_trace_record *end)
+{
+	struct span *s = &c->cpu[cpu]->span[track];
+	const struct vpmu_trace_record *r = &s->from;
+	uint64_t from = r->time > s->end ? r->time : s->end;
+	char *name, *quoted;
+
+	until = until > from ? until : from;
+	name = track >= TRACK_GUEST ? strdup(loss_names[r->what]) : owner_name(c, r);
+	quoted = json_quoted(name);
+	name_track(c, cpu, track);
+	begin(c, 'X', from, cpu);
+	fprintf(c->out, ",\"dur\":%" PRIu64 ".%03u,\"tid\":%u,\"name\":%s,\"args\":{",
+		(until - from) / 1000, (unsigned int)((until - from) % 1000), track, quoted);
+	if (end && track >= TRACK_GUEST)
+		fprintf(c->out, "\"enabled\":%" PRIu64 ",\"running\":%" PRIu64,
+			grown(r->a, end->a), grown(r->b, end->b));
+	else if (end)
+		fprintf(c->out, "\"count\":%" PRIu64, grown(r->b, end->b));
+	fprintf(c->out, "}}");
+	free(quoted);
+	free(name);
+	s->open = false;
+	s->end = until;
+}
+
+/* One begins where the other has not ended: what ended it is missing. */
+static void span_begin(struct convert *c, const struct vpmu_trace_record *r,
+		       unsigned int track)
+{
+	struct span *s = &c->cpu[r->cpu]->span[track];
+
+	if (s->open)
+		span_write(c, r->cpu, track, r->time, NULL);
+	s->open = true;
+	s->from = *r;
+}
+
+static void span_end(struct convert *c, const struct vpmu_trace_record *r,
+		     unsigned int track)
+{
+	if (c->cpu[r->cpu]->span[track].open)
+		span_write(c, r->cpu, track, r->time, r);
+	else
+		c->senseless++;
+}
+
+static void moment(struct convert *c, const struct vpmu_trace_record *r, const char *name)
+{
+	name_track(c, r->cpu, TRACK_MOMENTS);
+	begin(c, 'i', r->time, r->cpu);
+	fprintf(c->out, ",\"s\":\"t\",\"tid\":%d,\"name\":\"%s\",\"args\":{", TRACK_MOMENTS,
+		name);
+}
+
+static void loss(struct convert *c, const struct vpmu_trace_record *r, bool lost)
+{
+	char *counter = counter_name(c, r->pmc);
+	char *name = xprintf("%s %s", counter, lost ? loss_names[r->what] : "found");
+
+	moment(c, r, name);
+	fprintf(c->out, "\"enabled\":%" PRIu64 ",\"running\":%" PRIu64 "}}", r->a, r->b);
+	if (lost)
+		span_begin(c, r, TRACK_GUEST + r->pmc);
+	else
+		span_end(c, r, TRACK_GUEST + r->pmc);
+	free(name);
+	free(counter);
+}
+
+static void curve(struct convert *c, unsigned int cpu, uint64_t time)
+{
+	struct cpu *p = c->cpu[cpu];
+
+	begin(c, 'C', time, cpu);
+	fprintf(c->out, ",\"name\":\"exits\",\"args\":{");
+	p->drawn = 0;
+	for (int i = 0; i < VPMU_TRACE_EXIT_COUNT; i++) {
+		fprintf(c->out, "%s\"%s\":%" PRIu64, i ? "," : "", exit_names[i], p->exits[i]);
+		p->drawn += p->exits[i];
+	}
+	fprintf(c->out, "}}");
+	p->curve = time;
+}
+
+static void served(struct convert *c, const struct vpmu_trace_record *r)
+{
+	struct cpu *p = c->cpu[r->cpu];
+	char *name;
+
+	p->exits[r->what]++;
+	if (!p->drawn || r->time - p->curve >= CURVE_NS)
+		curve(c, r->cpu, r->time);
+	if (++c->exits > EXITS_SHOWN)
+		return;
+	name = r->what == VPMU_TRACE_RDPMC ? strdup("") : msr_name(r->a);
+	name_track(c, r->cpu, TRACK_EXITS);
+	begin(c, 'i', r->time, r->cpu);
+	fprintf(c->out, ",\"s\":\"t\",\"tid\":%d,\"name\":\"%s%s%s\",\"args\":"
+		"{\"register\":\"0x%" PRIx64 "\",\"value\":\"0x%" PRIx64 "\"}}", TRACK_EXITS,
+		exit_names[r->what], *name ? " " : "", name, r->a, r->b);
+	free(name);
+}
+
+/* ---- reading */
+
+/* Its fields are within their bounds; QEMU may be of another version. */
+static bool sensible(const struct vpmu_trace_record *r)
+{
+	if (r->cpu >= CPUS_MAX)
+		return false;
+	switch (r->type) {
+	case VPMU_TRACE_ASSIGN:
+	case VPMU_TRACE_RELEASE:
+		return r->pmc < VPMU_SLOTS_MAX && r->what <= VPMU_TRACE_HOST;
+	case VPMU_TRACE_LOST:
+	case VPMU_TRACE_FOUND:
+		return r->pmc < VPMU_SLOTS_MAX && r->what <= VPMU_LOSS_NOT_COUNTED;
+	case VPMU_TRACE_EXIT:
+		return r->what < VPMU_TRACE_EXIT_COUNT;
+	case VPMU_TRACE_PMI:
+	case VPMU_TRACE_ROTATE:
+		return true;
+	}
+	return false;
+}
+
+static void take_cpu(struct convert *c, unsigned int cpu)
+{
+	char *name = xprintf("cpu%u PMU", cpu);
+
+	c->cpu[cpu] = xalloc(sizeof(**c->cpu));
+	metadata(c, cpu, 0, "process", name);
+	free(name);
+}
+
+static void take(struct convert *c, const struct vpmu_trace_record *r)
+{
+	if (!sensible(r)) {
+		c->senseless++;
+		return;
+	}
+	if (!c->cpu[r->cpu])
+		take_cpu(c, r->cpu);
+	if (r->time > c->cpu[r->cpu]->last)
+		c->cpu[r->cpu]->last = r->time;
+	switch (r->type) {
+	case VPMU_TRACE_ASSIGN:
+		span_begin(c, r, TRACK_COUNTER + r->pmc);
+		break;
+	case VPMU_TRACE_RELEASE:
+		span_end(c, r, TRACK_COUNTER + r->pmc);
+		break;
+	case VPMU_TRACE_EXIT:
+		served(c, r);
+		break;
+	case VPMU_TRACE_PMI:
+		moment(c, r, "PMI");
+		fprintf(c->out, "\"global_status\":\"0x%" PRIx64 "\"}}", r->a);
+		break;
+	case VPMU_TRACE_LOST:
+	case VPMU_TRACE_FOUND:
+		loss(c, r, r->type == VPMU_TRACE_LOST);
+		break;
+	case VPMU_TRACE_ROTATE:
+		moment(c, r, "rotation");
+		fprintf(c->out, "}}");
+		break;
+	}
+}
+
+/* What is still open ends where the trace does. */
+static void finish(struct convert *c)
+{
+	for (unsigned int i = 0; i < CPUS_MAX; i++) {
+		struct cpu *p = c->cpu[i];
+		uint64_t exits = 0;
+
+		if (!p)
+			continue;
+		for (unsigned int t = 0; t < TRACK_MOMENTS; t++)
+			if (p->span[t].open)
+				span_write(c, i, t, p->last, NULL);
+		for (int k = 0; k < VPMU_TRACE_EXIT_COUNT; k++)
+			exits += p->exits[k];
+		if (exits != p->drawn)
+			curve(c, i, p->last);
+		free(p);
+	}
+	if (c->exits > EXITS_SHOWN)
+		say("--trace: of %" PRIu64 " exits the first %u are shown one by one; the "
+		    "curves have all", c->exits, EXITS_SHOWN);
+	if (c->senseless)
+		say("--trace: %" PRIu64 " records make no sense and were left out",
+		    c->senseless);
+}
+
+/* 0 at the end, and where the last record was cut. */
+static bool read_record(FILE *in, uint32_t bytes, struct vpmu_trace_record *r)
+{
+	if (fread(r, sizeof(*r), 1, in) != 1)
+		return false;
+	/* A newer QEMU may have appended fields. */
+	for (uint32_t i = sizeof(*r); i < bytes; i++)
+		if (getc_unlocked(in) == EOF)
+			return false;
+	return true;
+}
+
+int trace_convert(FILE *in, FILE *out, const struct vpmu_model *model,
+		  const struct host_events *events)
+{
+	struct convert *c = xalloc(sizeof(*c));
+	struct vpmu_trace_record r;
+	struct trace_head head;
+	int ret = 0;
+
+	*c = (struct convert){ .out = out, .model = model, .events = events };
+	rewind(in);
+	fprintf(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+	if (fread(&head, sizeof(head), 1, in) != 1 || memcmp(head.magic, "VPMUTRC1", 8) ||
+	    head.version != 1 || head.record_bytes < sizeof(r) || head.record_bytes > 4096)
+		say("--trace: QEMU wrote none");
+	else
+		while (read_record(in, head.record_bytes, &r))
+			take(c, &r);
+	finish(c);
+	fprintf(out, "\n]}\n");
+	if (fflush(out) || ferror(out))
+		ret = errno ? -errno : -EIO;
+	free(c);
+	return ret;
+}
