@@ -192,7 +192,9 @@ static void plan_apply(struct vpmu_perf_cpu *cpu)
 			continue;
 		if (ev->state == VPMU_EVENT_ACTIVE)
 			vpmu_event_set_state(ev, VPMU_EVENT_INACTIVE);
-		sched_tell(ev);
+		/* A guest that has been left has lost nothing. */
+		if (!perf_of_guest(ev) || sched_matches(cpu, ev))
+			sched_tell(ev);
 	}
 	for (i = 0; i < VPMU_SLOTS_MAX; i++) {
 		ev = plan->slot[i];

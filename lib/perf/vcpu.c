@@ -166,9 +166,17 @@ static void vcpu_arm(struct vpmu_event *ev, uint64_t left)
 	vpmu_perf_arm(vcpu_event(ev), left);
 }
 
+/* Away from its guest an event waits for nothing but the vCPU. */
 static enum vpmu_event_state vcpu_state(const struct vpmu_event *ev)
 {
-	return vpmu_perf_state((const struct vpmu_perf_event *)ev);
+	const struct vpmu_vcpu *v = (const struct vpmu_vcpu *)ev->provider;
+	enum vpmu_event_state state = vpmu_perf_state((const struct vpmu_perf_event *)ev);
+	const struct vpmu_perf_cpu *cpu = vcpu_cpu(v);
+
+	if (state == VPMU_EVENT_INACTIVE &&
+	    (!cpu || (v->policy == VPMU_POLICY_MEDIATED && !cpu->guest)))
+		return VPMU_EVENT_ACTIVE;
+	return state;
 }
 
 static void vcpu_begin(struct vpmu_provider *p)

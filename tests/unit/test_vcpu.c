@@ -495,6 +495,40 @@ static void test_mediated(void **state)
 	rig_free(r);
 }
 
+/* An exit and a switch take the counters from a guest that does not run: no loss. */
+static void test_away(void **state)
+{
+	static const enum vpmu_policy policies[] = {
+		VPMU_POLICY_SHARED, VPMU_POLICY_MEDIATED,
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct rig *r = rig_new(1, 0);
+		struct vpmu_vcpu *v = vcpu_new(r, policies[i]);
+		struct vpmu_event *k;
+
+		vpmu_vcpu_load(v, &r->cpu);
+		k = k_counter(r, v, RIG_BRANCHES, 0);
+		assert_int_equal(vpmu_vcpu_ops.state(k), VPMU_EVENT_OFF);
+		assert_int_equal(k_enable(k), 0);
+		assert_int_equal(vpmu_vcpu_ops.state(k), VPMU_EVENT_ACTIVE);
+		guest_runs(r, v, 10);
+		guest_runs(r, v, 10);
+		assert_int_equal(vpmu_vcpu_ops.state(k), VPMU_EVENT_ACTIVE);
+		vpmu_vcpu_put(v);
+		assert_int_equal(vpmu_vcpu_ops.state(k), VPMU_EVENT_ACTIVE);
+		assert_states(r, "i");
+		vpmu_vcpu_load(v, &r->cpu);
+		guest_runs(r, v, 10);
+		assert_int_equal(k_read(k), 30);
+		assert_int_equal(r->changes[0], 0); /* nothing to tell, and no kick */
+		vcpu_free(r, v);
+		rig_free(r);
+	}
+}
+
 /* A switch to a mediated vCPU is one like any other. */
 static void test_mediated_switch(void **state)
 {
@@ -551,6 +585,7 @@ int main(void)
 		cmocka_unit_test(test_lbr_others),
 		cmocka_unit_test(test_mediated_refusals),
 		cmocka_unit_test(test_mediated),
+		cmocka_unit_test(test_away),
 		cmocka_unit_test(test_mediated_switch),
 		cmocka_unit_test(test_mediated_lbr),
 	};
