@@ -37,8 +37,9 @@ struct vpmu_arch_config {
 	const struct vpmu_ops *ops;     /* kick and pmi at least */
 	void *ctx;                      /* passed to each hook */
 	uint32_t cpuid_base;            /* of vpmu's own leaves (loss.h), 40000000H +
-					   n * 100H: the guest is told of losses; 0: no
-					   leaves, no loss block */
+					   n * 100H, n from 1 to 255: the guest is told
+					   of losses (the provider needs a clock); 0: no
+					   leaves, no loss block, no times */
 	const struct vpmu_filter *filter; /* see vpmu_arch_filter() */
 };
 

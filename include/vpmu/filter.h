@@ -39,7 +39,9 @@ struct vpmu_filter {
 
 /**
  * Check a filter. Pure. Returns 0; -VPMU_E2BIG for too many events; -VPMU_EINVAL
- * for an unknown action or flag, or a masked entry with reserved bits set.
+ * for another size, an unknown action or flag, no events where there should be
+ * some, or a masked entry with reserved bits set. An entry that is not masked and
+ * has other bits set is no error: it matches nothing.
  */
 int vpmu_filter_check(const struct vpmu_filter *f);
 

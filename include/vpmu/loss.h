@@ -24,16 +24,17 @@
 
 /* The block. Outside of what MSR bitmaps cover: a hypervisor always sees it. */
 #define VPMU_MSR_LOSS			0x56504d00u /* "VPM\0" */
-#define VPMU_MSR_LOSS_GENERATION	(VPMU_MSR_LOSS + 0) /* of all counters */
+#define VPMU_MSR_LOSS_GENERATION	(VPMU_MSR_LOSS + 0) /* changes of any reason */
 #define VPMU_MSR_LOSS_STATUS		(VPMU_MSR_LOSS + 1) /* GLOBAL_STATUS layout:
 							       enabled and not counting */
 #define VPMU_MSR_LOSS_CTRL		(VPMU_MSR_LOSS + 2) /* the only one to write */
 #define VPMU_LOSS_CTRL_PMI		1ull /* bit 0: a PMI when a counter is lost */
 #define VPMU_MSR_LOSS_PMC(pmc)		(VPMU_MSR_LOSS + 0x10 + 4 * (pmc))
 #define VPMU_LOSS_ENABLED		0u /* + this: time enabled */
-#define VPMU_LOSS_RUNNING		1u /* + this: time running */
+#define VPMU_LOSS_RUNNING		1u /* + this: time running, at most enabled */
 #define VPMU_LOSS_REASON		2u /* + this: [7:0] enum vpmu_loss now, [15:8]
-					      the last one, [63:32] generation */
+					      of the latest loss, [63:32] generation:
+					      changes of [7:0] */
 #define VPMU_MSR_LOSS_END		(VPMU_MSR_LOSS + 0x100)
 
 /* Why an enabled counter does not count. */
