@@ -11,6 +11,7 @@
 /* An event of the library, in memory of its own. */
 struct lib_event {
 	uint32_t overflows, changes; /* calls of its first halves */
+	bool counts;                 /* as far as its owner was told */
 	struct vpmu_perf_event ev;
 };
 
@@ -178,6 +179,7 @@ static struct lib_event *new_event(int i)
 	memset(e, 0xa5, sizeof(*e));
 	e->overflows = 0;
 	e->changes = 0;
+	e->counts = true;
 	e->ev.head.overflowed = overflowed;
 	e->ev.head.changed = changed;
 	e->ev.head.owner = e;
@@ -277,6 +279,8 @@ static void enable_event(struct perf_pair *p, int i)
 	bool batch = cpu != PERF_NONE && p->m.cpu[cpu].batch;
 	int err, expected = 0;
 
+	if (perf_model_state(&p->m, i) != VPMU_EVENT_INACTIVE)
+		p->event[i]->counts = true;
 	err = ops ? ops->enable(&p->event[i]->ev.head) : vpmu_perf_enable(&p->event[i]->ev);
 	perf_model_enable(&p->m, i);
 	note_enabled(p, i);
@@ -490,9 +494,15 @@ static void check_invariants(struct perf_pair *p)
 		if (!p->event[i])
 			continue;
 		state = vpmu_perf_state(&p->event[i]->ev);
+		if (p->event[i]->changes != p->changes[i])
+			p->event[i]->counts = state == VPMU_EVENT_ACTIVE;
 		if (state == VPMU_EVENT_ERROR && p->before[i] == VPMU_EVENT_ACTIVE &&
 		    p->event[i]->changes == p->changes[i])
 			differ(p, "event %d lost its counter, and nobody was told", i);
+		if (p->m.event[i].leader == i && p->m.event[i].attr.event.pinned &&
+		    (state == VPMU_EVENT_ERROR || state == VPMU_EVENT_ACTIVE) &&
+		    p->event[i]->counts != (state == VPMU_EVENT_ACTIVE))
+			differ(p, "event %d is %s, and nobody was told", i, state_name(state));
 		if (cpu == PERF_NONE || p->m.cpu[cpu].batch)
 			continue;
 		if (p->m.event[i].leader == i && p->m.event[i].attr.event.pinned &&
