@@ -15,6 +15,13 @@ struct lib_event {
 	struct vpmu_perf_event ev;
 };
 
+/* The engine of a CPU, with what the trace says of its counters. */
+struct engine {
+	struct vpmu_script script; /* first: hooks get a pointer to it */
+	struct perf_pair *pair;
+	int owner[VPMU_SLOTS_MAX];
+};
+
 struct perf_pair {
 	const struct perf_config *cfg;
 	struct perf_failure *failure;
@@ -25,7 +32,7 @@ struct perf_pair {
 	const struct vpmu_model *model;
 
 	struct vpmu_perf_system sys;
-	struct vpmu_script script[PERF_CPUS];
+	struct engine engine[PERF_CPUS];
 	struct vpmu_perf_cpu cpu[PERF_CPUS];
 	struct vpmu_perf_task task; /* task 0 */
 	struct vpmu_vcpu vcpu[PERF_TASKS];
@@ -37,6 +44,7 @@ struct perf_pair {
 	/* As they were before this operation. */
 	enum vpmu_event_state before[PERF_EVENTS];
 	uint32_t changes[PERF_EVENTS], passes[PERF_CPUS];
+	bool retiring;
 	uint32_t touched;           /* bitmap of events that it opened, closed, enabled */
 };
 
@@ -91,6 +99,32 @@ static void make_model(struct perf_pair *p)
 	p->model = &p->own;
 }
 
+/* Each counter is assigned while it is free, and released by whom it belongs to. */
+static void engine_trace(void *ctx, const struct vpmu_trace_record *r)
+{
+	struct engine *engine = ctx;
+	struct perf_pair *p = engine->pair;
+	bool assign = r->type == VPMU_TRACE_ASSIGN;
+	const struct perf_model_event *e;
+
+	if (!assign && r->type != VPMU_TRACE_RELEASE)
+		return;
+	if (r->pmc >= VPMU_SLOTS_MAX || r->a >= PERF_EVENTS) {
+		differ(p, "trace: counter %u, event %" PRIu64, r->pmc, r->a);
+		return;
+	}
+	e = &p->m.event[r->a];
+	if (r->what != (e->guests ? VPMU_TRACE_GUEST : VPMU_TRACE_HOST))
+		differ(p, "trace: event %" PRIu64 " has another owner", r->a);
+	if (engine->owner[r->pmc] != (assign ? PERF_NONE : (int)r->a))
+		differ(p, "trace: counter %u %s event %" PRIu64 ", and was event %d's", r->pmc,
+		       assign ? "to" : "from", r->a, engine->owner[r->pmc]);
+	if (!p->retiring && r->b != e->count)
+		differ(p, "trace: event %" PRIu64 " at %" PRIu64 " instead of %" PRIu64, r->a,
+		       r->b, e->count);
+	engine->owner[r->pmc] = assign ? (int)r->a : PERF_NONE;
+}
+
 static void cpu_service(void *arg)
 {
 	vpmu_perf_service(arg);
@@ -115,15 +149,19 @@ static void init_vcpu(struct perf_pair *p, int t, enum perf_policy policy)
 
 static void set_up(struct perf_pair *p)
 {
-	int i;
+	int i, k;
 
 	make_model(p);
 	perf_model_init(&p->m, p->model, p->cfg->n_cpus, p->cfg->mux_cycles);
 	vpmu_perf_system_init(&p->sys, p->model, VPMU_SCRIPT_SUPPLIED, 0, p->cfg->mux_cycles);
 	for (i = 0; i < p->cfg->n_cpus; i++) {
-		struct vpmu_script *sc = &p->script[i];
+		struct vpmu_script *sc = &p->engine[i].script;
 
+		p->engine[i].pair = p;
+		for (k = 0; k < VPMU_SLOTS_MAX; k++)
+			p->engine[i].owner[k] = PERF_NONE;
 		vpmu_script_init(sc, VPMU_SCRIPT_SUPPLIED);
+		sc->ops.trace = engine_trace;
 		if (vpmu_perf_cpu_init(&p->cpu[i], &p->sys, (uint32_t)i, &sc->ops, sc))
 			differ(p, "vpmu_perf_cpu_init() fails");
 		sc->silicon = &p->cpu[i].silicon;
@@ -417,6 +455,9 @@ static void check_counters(struct perf_pair *p, int cpu)
 		has[i] = PERF_NONE;
 	for (s = 0; s < slots; s++) {
 		i = owner[s] = owner_of(p, cpu, s);
+		if (i != p->engine[cpu].owner[s])
+			differ(p, "CPU %d: counter %u is event %d's, and event %d's in the trace",
+			       cpu, s, i, p->engine[cpu].owner[s]);
 		if (i == PERF_NONE)
 			continue;
 		if (has[i] != PERF_NONE)
@@ -541,8 +582,8 @@ static void check(struct perf_pair *p)
 	for (cpu = 0; cpu < p->cfg->n_cpus && !p->failed; cpu++) {
 		check_counters(p, cpu);
 		check_shared(p, cpu);
-		if (p->script[cpu].broken)
-			differ(p, "ops.h is broken: %s", p->script[cpu].broken);
+		if (p->engine[cpu].script.broken)
+			differ(p, "ops.h is broken: %s", p->engine[cpu].script.broken);
 	}
 	if (!p->failed)
 		check_invariants(p);
@@ -588,18 +629,20 @@ static void retire(struct perf_pair *p, const struct perf_op *op)
 	uint64_t digits = op->value;
 	unsigned int i;
 
+	p->retiring = true;
 	for (i = 0; i < op->n && !p->failed; i++) {
 		unsigned int kind = digits & 15;
 
 		/* plain ones are numbered like INSTRUCTIONS */
 		if (kind < VPMU_SIGNAL_JCC_TAKEN || kind > VPMU_SIGNAL_FAR)
 			kind = VPMU_SIGNAL_INSTRUCTIONS;
-		vpmu_script_step(&p->script[op->cpu], (enum vpmu_bank)op->bank,
+		vpmu_script_step(&p->engine[op->cpu].script, (enum vpmu_bank)op->bank,
 				 (enum vpmu_signal)kind);
 		perf_model_retire(&p->m, op->cpu, (enum vpmu_bank)op->bank,
 				  (enum vpmu_signal)kind);
 		digits = digits >> 4 | digits << 60;
 	}
+	p->retiring = false;
 }
 
 /* A context that exists. */

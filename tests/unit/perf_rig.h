@@ -23,7 +23,7 @@
 #define WAITS	VPMU_EVENT_INACTIVE
 #define ERROR	VPMU_EVENT_ERROR
 
-#define RIG_EVENTS 16
+#define RIG_EVENTS 32
 
 struct rig {
 	struct vpmu_model model;

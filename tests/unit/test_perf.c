@@ -430,6 +430,24 @@ static void test_shared_values(void **state)
 	}
 }
 
+/* More than can be active at once: the last one finds no place. */
+static void test_places(void **state)
+{
+	struct vpmu_perf_attr attr = wants(CP, LBR);
+	struct rig *r = with_task(1);
+	unsigned int i;
+
+	(void)state;
+	attr.event.extra = 7;
+	for (i = 0; i < VPMU_PERF_ACTIVE_MAX; i++)
+		rig_open_attr(r, CP, &attr);
+	rig_open(r, CP, RIG_BRANCHES);
+	for (i = 0; i < VPMU_PERF_ACTIVE_MAX; i++)
+		assert_int_equal(vpmu_perf_state(&r->ev[i]), ACTIVE);
+	assert_int_equal(vpmu_perf_state(&r->ev[i]), ERROR);
+	rig_free(r);
+}
+
 /* Counting ---------------------------------------------------------------------- */
 
 static void test_overflow_survives(void **state)
@@ -602,6 +620,7 @@ int main(void)
 		cmocka_unit_test(test_sibling_of_error),
 		cmocka_unit_test(test_exclusive),
 		cmocka_unit_test(test_shared_values),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_overflow_survives),
 		cmocka_unit_test(test_banks),
 		cmocka_unit_test(test_refusals),
