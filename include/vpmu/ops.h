@@ -81,8 +81,8 @@ struct vpmu_ops {
 	/*
 	 * Map at most a page of writable RAM, within one page, for atomics; it stays
 	 * mapped, wherever the guest puts other things, until gpa_unmap, which also
-	 * marks it dirty (as does gpa_dirty, while it stays mapped; NULL: no need).
-	 * NULL: not RAM.
+	 * marks it dirty (as does gpa_dirty, while it stays mapped, which may not
+	 * block; NULL: no need). Another vCPU of the VM may unmap. NULL: not RAM.
 	 */
 	void *(*gpa_map)(void *ctx, uint64_t gpa, uint32_t size);
 	void (*gpa_unmap)(void *ctx, void *at, uint32_t size);

@@ -54,6 +54,10 @@ int memcmp(const void *a, const void *b, size_t n);
 /* One thread's stores before a set are seen by whoever gets what was set. */
 #define vpmu_atomic_get(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define vpmu_atomic_set(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
+/* What others may read meanwhile: a relaxed store, and order between such stores. */
+#define vpmu_atomic_put(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define vpmu_atomic_fence()	__atomic_thread_fence(__ATOMIC_RELEASE)
+#define vpmu_atomic_add(p, v)	((void)__atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
 /* Stores @new where *@p is *@old and answers true; else puts *@p into *@old. */
 #define vpmu_atomic_cas(p, old, new) \
 	__atomic_compare_exchange_n((p), (old), (new), false, \

@@ -7,19 +7,22 @@
  * that are enabled there, in slots. Everything that a guest can make grow is in the
  * memory that the configuration asked for.
  *
- * Contexts: hypercalls and service on the vCPU's own CPU; they may block where a
- * provider may (create, release). vCPUs of one VM may call at the same time: what
- * they share is taken under ops->lock. The first half of an overflow is as
- * provider.h says.
+ * Contexts: hypercalls, service and slice on the vCPU's own CPU; they may block
+ * where a provider may (create, release), and where gpa_read, gpa_write, gpa_map and
+ * gpa_unmap do. vCPUs of one VM may call at the same time: what they share, guest
+ * memory that stays mapped included, is touched under ops->lock, and what may block
+ * is called without it. The first half of an overflow is as provider.h says; it ends
+ * in ops->kick, after which both vpmu_arch_service(), where there is one, and
+ * vpmu_pv_service() are due.
+ *
+ * What one vCPU has mapped another may unmap: hooks for guest memory, given the ctx
+ * of any vCPU of the VM, do the same.
  */
 #ifndef VPMU_PV_H
 #define VPMU_PV_H
 
-#include <vpmu/filter.h>
-#include <vpmu/ops.h>
-#include <vpmu/provider.h>
+#include <vpmu/arch.h>
 #include <vpmu/pv_abi.h>
-#include <vpmu/result.h>
 
 struct vpmu_pv_vm;
 struct vpmu_pv;
@@ -31,32 +34,58 @@ struct vpmu_pv_config {
 	uint32_t size;              /* sizeof(struct vpmu_pv_config) */
 	const struct vpmu_model *model; /* generic events are those of this model */
 	uint32_t abi;               /* VPMU_PV_ABI_1, VPMU_PV_ABI_2, or both */
-	uint32_t n_vcpus;           /* most there will be; numbers are below it */
-	uint32_t n_events;          /* open at once in the VM; 0: 512 */
+	uint32_t n_vcpus;           /* most there will be, 1 .. 65535; numbers are
+				       below it */
+	uint32_t n_events;          /* open at once in the VM, at most
+				       VPMU_PV_EVENTS_MAX; 0: 512 */
 	uint32_t n_slots;           /* enabled at once on a vCPU, at most
 				       VPMU_PV_SLOTS; 0: VPMU_PV_SLOTS */
-	uint64_t period_min;        /* shorter periods are lengthened to it; 0: 1 */
-	uint32_t overflows_max;     /* interrupts of an event in a slice before it is
+	uint32_t features;          /* VPMU_PV_HAS_...: GROUPS where the provider heeds
+				       leaders, VECTOR where ops->interrupt does, NESTED
+				       where the engine tells a guest's own guests from
+				       itself */
+	uint32_t overflows_max;     /* overflows of an event in a slice before it is
 				       throttled; 0: 1000 */
-	const struct vpmu_filter *filter; /* see vpmu_arch_filter(); NULL: none */
+	uint64_t period_min;        /* shorter periods are lengthened to it; 0: 1 */
+	const struct vpmu_filter *filter; /* unchanged as long as the VM lives; NULL:
+				       none. What it denies cannot be opened */
+	bool alone;                 /* no vpmu_arch has the vCPUs' providers too: their
+				       state is saved and loaded here */
 };
+#define VPMU_PV_EVENTS_MAX 65536u
 
-/** Bytes of a VM's part and of a vCPU's part (multiples of 8). Pure.
- * Returns 0, -VPMU_EINVAL, or -VPMU_EOPNOTSUPP, with @err filled. */
+/**
+ * Bytes of a VM's part and of a vCPU's part (multiples of 8; memory aligned to 8),
+ * or why the configuration is refused.
+ *
+ * @provider: of every vCPU; its event_size is all that matters here
+ * @err:      filled on failure
+ *
+ * Pure. Returns 0, or -VPMU_EINVAL.
+ */
 int vpmu_pv_size(const struct vpmu_pv_config *cfg, const struct vpmu_provider_ops *provider,
 		 size_t *vm_bytes, size_t *vcpu_bytes, struct vpmu_error *err);
 
-/** Set up a VM in memory of that size. Returns like vpmu_pv_size(). */
+/** Set up a VM in memory of that size. Returns and fails like vpmu_pv_size(). */
 int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
 		    const struct vpmu_provider_ops *provider, struct vpmu_error *err);
 
 /**
- * Set up vCPU number @number. @ops: kick, interrupt, gpa_read, gpa_write, gpa_map and
- * gpa_unmap (lock and unlock where vCPUs run at the same time); @ctx: for hooks.
- * Returns 0 or -VPMU_EINVAL.
+ * Set up vCPU number @number, in memory of vpmu_pv_size(), aligned to 8.
+ *
+ * @provider: of the ops and the model that the VM was set up with
+ * @ops:      kick, interrupt, gpa_read, gpa_write, gpa_map and gpa_unmap (lock and
+ *            unlock where vCPUs run at the same time)
+ * @ctx:      for hooks
+ *
+ * While no other vCPU of the VM runs. Returns 0; -VPMU_EINVAL for a missing hook,
+ * another provider, or a number that is out of range or in use.
  */
 int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 		 struct vpmu_provider *provider, const struct vpmu_ops *ops, void *ctx);
+
+/** A vCPU goes for good: as vpmu_pv_reset(); its number is free again. */
+void vpmu_pv_fini(struct vpmu_pv *v);
 
 struct vpmu_hypercall {
 	uint64_t nr, arg[4];  /* RAX; RBX, RCX, RDX, RSI */
@@ -66,14 +95,23 @@ struct vpmu_hypercall {
 };
 
 /**
- * A guest's hypercall. Returns VPMU_HANDLED with @call->result, or VPMU_NOT_MINE
- * for numbers that are not offered. Never VPMU_FAULT.
+ * A guest's hypercall, whose instruction has not retired yet: an ENABLE is counted
+ * by what it enables, a DISABLE is not.
+ *
+ * Bounded work: at most VPMU_PV_BATCH_MAX operations. May call every hook but pmi.
+ * Returns VPMU_HANDLED with @call->result, or VPMU_NOT_MINE for numbers that are not
+ * offered. Never VPMU_FAULT.
  */
 enum vpmu_result vpmu_pv_hypercall(struct vpmu_pv *v, struct vpmu_hypercall *call);
 
-/** Leaves of pv (loss.h, pv_abi.h), as vpmu_arch_cpuid(). Pure. */
-bool vpmu_pv_cpuid(const struct vpmu_pv_vm *vm, uint32_t base, uint32_t leaf,
-		   uint32_t *eax, uint32_t *ebx, uint32_t *ecx, uint32_t *edx);
+/**
+ * Fill in the leaves of pv (loss.h, pv_abi.h) at @base. To be called with what
+ * vpmu_arch_cpuid() has left in @regs, or zeros: what belongs to the loss block stays
+ * as it is. Nothing where version 2 is not offered. Pure. Returns true when the leaf
+ * is one of the block's.
+ */
+bool vpmu_pv_cpuid(const struct vpmu_pv *v, uint32_t base, uint32_t leaf,
+		   struct vpmu_cpuid *regs);
 
 /**
  * Second half after ops->kick: counts, overflows and losses into guest memory, NMI
@@ -81,15 +119,61 @@ bool vpmu_pv_cpuid(const struct vpmu_pv_vm *vm, uint32_t base, uint32_t leaf,
  */
 void vpmu_pv_service(struct vpmu_pv *v);
 
-/** As vpmu_arch_slice(): ends throttling, gives idle events back. */
+/**
+ * A slice of time has passed: ends throttling, gives back events that have been
+ * disabled for a whole slice. To be called on the vCPU about every VPMU_SLICE_CYCLES
+ * while it returns true; after it has returned false, from the next hypercall on.
+ */
 bool vpmu_pv_slice(struct vpmu_pv *v);
 
-/** RESET of the vCPU (its page is forgotten, its events end), or of the VM. */
+/**
+ * RESET of the vCPU, or of the VM (all vCPUs are stopped). A vCPU's page is forgotten
+ * and its events are disabled, as they would be by the guest; a VM's are closed.
+ */
 void vpmu_pv_reset(struct vpmu_pv *v);
 void vpmu_pv_vm_reset(struct vpmu_pv_vm *vm);
 
-/** Save and load, as vpmu_arch_save(); all vCPUs are stopped. */
+/** An open event, for queries by the host. */
+struct vpmu_pv_info {
+	uint32_t id;          /* the guest's */
+	uint8_t abi;          /* VPMU_PV_ABI_... */
+	uint8_t loss;         /* enum vpmu_loss, while it is enabled */
+	bool throttled;
+	int32_t vcpu;         /* where it is enabled, or -1 */
+	uint32_t type;        /* VPMU_PV_TYPE_... */
+	uint64_t config;
+	uint64_t count;       /* as the guest was told last, as the next ones */
+	uint64_t time_enabled, time_running;
+	uint32_t overflows;
+};
+
+/**
+ * Event number @i, below the limit; false: it is not open. From any thread that may
+ * take the lock (by @v's hooks).
+ */
+bool vpmu_pv_event_info(struct vpmu_pv *v, uint32_t i, struct vpmu_pv_info *info);
+
+/** Number @i of the selectors that were refused as nobody counts them; as
+ * vpmu_arch_told(). */
+bool vpmu_pv_told(struct vpmu_pv *v, size_t i, struct vpmu_told *told);
+
+/**
+ * Save everything that the guest can see and everything needed to go on, of the VM
+ * and its vCPUs, which are stopped. As vpmu_arch_save().
+ */
 int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used);
+
+/**
+ * Load what vpmu_pv_vm_save() wrote, into a VM of the same or a larger configuration
+ * whose vCPUs have all been set up and are stopped, after guest memory and, where the
+ * vCPUs have one, after vpmu_arch_load(). An event that cannot be made here is lost,
+ * and its guest is told.
+ *
+ * Returns 0; -VPMU_EINVAL for malformed data or what this configuration does not
+ * allow, -VPMU_ENOSYS for a newer version: nothing has changed then; -VPMU_EFAULT for
+ * addresses that are no RAM here, or what the provider's load returns: the VM is then
+ * as after vpmu_pv_vm_reset().
+ */
 int vpmu_pv_vm_load(struct vpmu_pv_vm *vm, const void *buf, size_t size);
 
 #endif /* VPMU_PV_H */

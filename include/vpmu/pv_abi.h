@@ -17,13 +17,18 @@
  */
 #define VPMU_PV_EPERM		1    /* not from ring 0 */
 #define VPMU_PV_ENOENT		2    /* nobody counts this event; unknown id */
-#define VPMU_PV_E2BIG		7    /* too many operations in a batch */
-#define VPMU_PV_EFAULT		14   /* an address that is no memory, or read-only */
-#define VPMU_PV_EBUSY		16   /* the event is enabled on another vCPU */
+#define VPMU_PV_ENXIO		6    /* version 1: attr_addr */
+#define VPMU_PV_E2BIG		7    /* too many operations in a batch, or none */
+#define VPMU_PV_EACCES		13   /* the VM's event filter denies this event */
+#define VPMU_PV_EFAULT		14   /* the address in the registers: alignment, no RAM */
+#define VPMU_PV_EBUSY		16   /* enabled on another vCPU; the slot is another's */
 #define VPMU_PV_EEXIST		17   /* the id is open already */
 #define VPMU_PV_EINVAL		22   /* another argument is out of range */
 #define VPMU_PV_ENOSPC		28   /* the VM's or the vCPU's limit of events */
+#define VPMU_PV_ERANGE		34   /* SETUP: the vector */
 #define VPMU_PV_EOPNOTSUPP	95   /* defined, and not offered here */
+#define VPMU_PV_EADDRNOTAVAIL	99   /* the page, or version 1's guest_event_addr:
+					alignment, no writable RAM */
 #define VPMU_PV_ENOSYS		1000 /* no such hypercall, no such operation */
 
 /* ---- version 1, of 2010 ---- */
@@ -36,16 +41,16 @@
 #define VPMU_PV1_DISABLE	4 /* a1: id */
 #define VPMU_PV1_READ		5 /* a1: id */
 
-/* Of a 64-bit guest. A 32-bit one has its __u64 at multiples of 4: see PV-ABI.md. */
+/* Of a 64-bit guest. A 32-bit one has its u64 at multiples of 4: see PV-ABI.md. */
 struct vpmu_pv1_attr {
-	uint32_t type;
+	uint32_t type;        /* VPMU_PV_TYPE_... */
 	uint32_t hole1;
-	uint64_t config;
-	uint64_t sample_period;
-	uint64_t sample_type;
+	uint64_t config;      /* of perf_event_attr */
+	uint64_t sample_period; /* occurrences between overflows; 0: none */
+	uint64_t sample_type; /* the guest's own business, as the next */
 	uint64_t read_format;
-	uint64_t flags;       /* the bits of perf_event_attr of 2010 */
-	uint32_t bp_type;
+	uint64_t flags;       /* VPMU_PV1_FLAG_... */
+	uint32_t bp_type;     /* of breakpoints, which are not reachable: ignored */
 	uint32_t hole2;
 	uint64_t bp_addr;
 	uint64_t bp_len;
@@ -53,11 +58,23 @@ struct vpmu_pv1_attr {
 #define VPMU_PV1_ATTR_BYTES	72
 #define VPMU_PV1_ATTR_BYTES_32	64
 
+/* Of the flag word of perf_event_attr, what means something to the host. */
+#define VPMU_PV1_FLAG_PINNED		(1ull << 2)
+#define VPMU_PV1_FLAG_EXCLUDE_USER	(1ull << 4)
+#define VPMU_PV1_FLAG_EXCLUDE_KERNEL	(1ull << 5)
+#define VPMU_PV1_FLAG_FREQ		(1ull << 10) /* refused: the guest adapts */
+#define VPMU_PV1_FLAG_PRECISE		(3ull << 15) /* refused */
+#define VPMU_PV1_FLAG_EXCLUDE_HOST	(1ull << 19) /* as version 2's */
+#define VPMU_PV1_FLAG_EXCLUDE_GUEST	(1ull << 20)
+#define VPMU_PV1_FLAGS_KNOWN		((1ull << 21) - 1) /* others must be 0 */
+
 struct vpmu_pv1_event { /* 16 bytes; 12 in a 32-bit guest */
 	uint64_t count;
 	int32_t overflows;
 	int32_t hole;
 };
+#define VPMU_PV1_EVENT_BYTES	16
+#define VPMU_PV1_EVENT_BYTES_32	12
 
 struct vpmu_pv1_params { /* 24 bytes; 20 in a 32-bit guest */
 	uint64_t attr;
@@ -65,6 +82,12 @@ struct vpmu_pv1_params { /* 24 bytes; 20 in a 32-bit guest */
 	int32_t id;
 	int32_t hole;
 };
+#define VPMU_PV1_PARAMS_BYTES	20 /* that are read of it in any guest */
+
+/* Types of events, in both versions: perf_event_attr's. No others. */
+#define VPMU_PV_TYPE_HARDWARE	0u
+#define VPMU_PV_TYPE_HW_CACHE	3u
+#define VPMU_PV_TYPE_RAW	4u
 
 /* ---- version 2 ---- */
 
@@ -73,14 +96,18 @@ struct vpmu_pv1_params { /* 24 bytes; 20 in a 32-bit guest */
  * the operation VERSION.
  */
 #define VPMU_CPUID_FEATURE_PV	2u /* of leaf VPMU_CPUID_FEATURES, EAX bit 1 */
-#define VPMU_CPUID_PV		3u /* leaf: EAX[7:0] version, [15:8] slots of a page;
-				      EBX features below; ECX limit of ids, EDX hypercall */
+#define VPMU_CPUID_PV		3u /* leaf: EAX[7:0] version, [15:8] slots of a page,
+				      [23:16] counters that the CPU model has, a hint
+				      (0: unknown); EBX features below; ECX limit of
+				      ids; EDX hypercall number. The unit of times is
+				      EDX:ECX of leaf VPMU_CPUID_LOSS, Hz. */
 #define VPMU_PV_VERSION		2u
 #define VPMU_PV_HYPERCALL	0x56504d55u /* "UMPV": far from KVM's, which are small */
 
 /* Operations: a0. Addresses are split: a1 low half, a2 high half, in any mode. */
-#define VPMU_PV_OP_VERSION	0u /* a1: 0 to 2, which word of the answer: 0 the magic
-				      below, 1 EAX, 2 EBX of leaf VPMU_CPUID_PV, 3 ECX */
+#define VPMU_PV_OP_VERSION	0u /* a1: which word of the answer: 0 the magic below,
+				      1 EAX, 2 EBX, 3 ECX of leaf VPMU_CPUID_PV; 4 bits
+				      30:0, 5 bits 61:31 of the unit of times in Hz */
 #define VPMU_PV_OP_SETUP	1u /* of this vCPU's page: struct vpmu_pv_setup */
 #define VPMU_PV_OP_BATCH	2u /* struct vpmu_pv_batch; answers how many were done */
 #define VPMU_PV_OP_RESET	3u /* closes every event of the VM and forgets all pages,
@@ -91,13 +118,12 @@ struct vpmu_pv1_params { /* 24 bytes; 20 in a 32-bit guest */
 #define VPMU_PV_HAS_GROUPS	1u
 #define VPMU_PV_HAS_VECTOR	2u /* overflows by an ordinary interrupt */
 #define VPMU_PV_HAS_NESTED	4u /* tells this guest's own guests from itself */
-#define VPMU_PV_HAS_BRANCHES	8u /* branch records with an overflow */
 
 struct vpmu_pv_setup {
 	uint32_t size;      /* sizeof(struct vpmu_pv_setup) */
 	uint32_t vector;    /* 32 to 255 with VPMU_PV_HAS_VECTOR; 0: NMI */
-	uint64_t page;      /* 4 KiB-aligned RAM, stays the host's to write; 0: forget
-			       it, and close nothing (this vCPU's events are disabled) */
+	uint64_t page;      /* 4 KiB-aligned RAM, the host's to write; 0: forget it.
+			       In any case this vCPU's events are disabled first */
 };
 
 #define VPMU_PV_SLOTS 63
@@ -108,29 +134,36 @@ struct vpmu_pv_setup {
  */
 struct vpmu_pv_slot {
 	uint32_t seq;
-	uint32_t id;        /* of the event that is enabled here, 0: none */
-	uint64_t count;     /* as of the last write: every disable, read, overflow, loss */
-	uint64_t enabled;   /* time enabled and running, in Hz of leaf VPMU_CPUID_LOSS */
-	uint64_t running;   /*   (loss.h; DESIGN: the guest's view) */
-	uint32_t overflows; /* of the event, modulo 2^32: only ever incremented */
+	uint32_t id;        /* whose numbers these are; 0: nobody's yet */
+	uint64_t count;     /* of the event, since it was opened, wherever it was */
+	uint64_t enabled;   /* time enabled and running, likewise; stands still */
+	uint64_t running;   /*   while the vCPU does not run; as of this write */
+	uint32_t overflows; /* likewise, modulo 2^32: only ever incremented */
 	uint32_t flags;     /* VPMU_PV_SLOT_... */
 	uint64_t zero[3];
 };
 #define VPMU_PV_SLOT_ENABLED	1u
-#define VPMU_PV_SLOT_LOST	2u /* enabled and not counting now */
-#define VPMU_PV_SLOT_THROTTLED	4u /* overflowed too often: stands still until enabled */
-#define VPMU_PV_SLOT_GENERATION	0xffff0000u /* how often LOST has changed */
+#define VPMU_PV_SLOT_LOST	2u /* enabled and not counting, for REASON */
+#define VPMU_PV_SLOT_THROTTLED	4u /* overflowed too often: stands still for the rest of
+				      a slice of time, or until it is enabled again */
+#define VPMU_PV_SLOT_REASON	0xff00u /* enum vpmu_loss, in bits 15:8 */
+#define VPMU_PV_SLOT_REASON_SHIFT 8
+#define VPMU_PV_SLOT_GENERATION	0xffff0000u /* how often LOST, THROTTLED or REASON has
+					       changed, modulo 2^16 */
+#define VPMU_PV_SLOT_GENERATION_SHIFT 16
 
+/* Bitmaps of slots: slot n is bit n % 32 of word n / 32. */
 struct vpmu_pv_page {
-	uint32_t version;   /* VPMU_PV_VERSION, written at SETUP */
+	uint32_t version;       /* VPMU_PV_VERSION, written at SETUP */
 	uint32_t n_slots;
-	uint64_t overflowed; /* bitmap of slots, set by the host before it interrupts;
-				the guest takes it by an atomic exchange with 0 */
-	uint64_t changed;    /* bitmap of slots whose LOST has changed; as above, without
-				an interrupt */
+	uint32_t overflowed[2]; /* set by the host before it interrupts; the guest takes
+				   a word by an atomic exchange with 0 */
+	uint32_t changed[2];    /* slots whose GENERATION has changed: as above, without
+				   an interrupt */
 	uint64_t zero[5];
 	struct vpmu_pv_slot slot[VPMU_PV_SLOTS];
 };
+#define VPMU_PV_PAGE_BYTES 4096
 
 enum vpmu_pv_op_code {
 	VPMU_PV_OPEN = 1,    /* id, open.* */
@@ -138,33 +171,38 @@ enum vpmu_pv_op_code {
 				any page for it any more */
 	VPMU_PV_ENABLE = 3,  /* id, slot, enable.*: counts on this vCPU from now on */
 	VPMU_PV_DISABLE = 4, /* id: the slot is written a last time */
-	VPMU_PV_READ = 5,    /* id: the slot is written */
-	VPMU_PV_PERIOD = 6,  /* id, enable.*: another distance, another period */
+	VPMU_PV_READ = 5,    /* id, enabled on this vCPU: the slot is written */
+	VPMU_PV_PERIOD = 6,  /* id, enabled on this vCPU, enable.*: another distance,
+				another period */
 };
 
 struct vpmu_pv_op {
 	uint16_t op;        /* enum vpmu_pv_op_code */
-	uint16_t zero;
+	uint16_t wrong;     /* written by the host: with a negative result the offset in
+			       this struct of what was wrong; 0: nothing in it was */
 	int32_t result;     /* written by the host: 0, or negative */
 	uint32_t id;        /* 1 .. the limit; the guest chooses, per VM */
 	uint32_t slot;      /* of this vCPU's page */
 	union {
 		struct {
-			uint32_t type;   /* PERF_TYPE_HARDWARE, _HW_CACHE or _RAW */
-			uint32_t flags;  /* VPMU_PV_EVENT_... */
-			uint64_t config; /* as perf_event_attr */
-			uint64_t config1;
-			uint32_t leader; /* id of an open leader, or 0 */
+			uint32_t type;    /* VPMU_PV_TYPE_... */
+			uint32_t flags;   /* VPMU_PV_EVENT_... */
+			uint64_t config;  /* as perf_event_attr's; of a raw event: select
+					     7:0, umask 15:8, edge 18, inv 23, cmask 31:24 */
+			uint64_t config1; /* 0 */
+			uint32_t leader;  /* id of an open leader, or 0 */
 			uint32_t zero[5];
 		} open;
 		struct {
-			uint64_t left;   /* occurrences until the next overflow, 1 or
-					    more; 0: no overflow */
-			uint64_t period; /* and every so many after that; 0: once */
+			uint64_t left;   /* occurrences until the next overflow, 1 to
+					    VPMU_PV_LEFT_MAX; 0: no overflow */
+			uint64_t period; /* and every so many after that, at most
+					    VPMU_PV_LEFT_MAX; 0: once */
 			uint64_t zero[4];
 		} enable;
 	} u;
 };
+#define VPMU_PV_LEFT_MAX ((uint64_t)1 << 47)
 
 #define VPMU_PV_EVENT_PINNED		1u
 #define VPMU_PV_EVENT_EXCLUDE_USER	2u

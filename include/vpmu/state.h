@@ -22,6 +22,8 @@ enum vpmu_state_id {
 				    silicon write the same (direct.c) and load each
 				    other's */
 	VPMU_STATE_LOSS = 3,     /* the loss block, where the guest has one */
+	VPMU_STATE_PV = 4,       /* the paravirtual PMU's events, of a VM */
+	VPMU_STATE_PV_VCPU = 5,  /* of one vCPU, what is enabled there */
 };
 
 /* A cursor over a caller's buffer; once an access failed, `error` stays set. */
