@@ -122,7 +122,9 @@ static int fake_enable(struct vpmu_event *ev)
 	if (fake_event(ev)->enabled)
 		return 0;
 	f->unplaced = f->by_commit;
-	return f->by_commit ? 0 : -VPMU_EBUSY;
+	if (f->by_change)
+		ev->changed(ev);
+	return f->by_commit || f->by_change ? 0 : -VPMU_EBUSY;
 }
 
 static void fake_disable(struct vpmu_event *ev)

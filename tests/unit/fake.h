@@ -70,6 +70,7 @@ struct fake {
 	bool no_fixed;         /* nobody counts what fixed counters count */
 	uint32_t taken;        /* slots that cannot be enabled, by pmc */
 	bool by_commit;        /* ... and only commit and state tell of it */
+	bool by_change;        /* ... only the first half and state */
 	bool unplaced;
 
 	uint32_t n_create, n_release, n_enable, n_disable, n_arm, n_begin;

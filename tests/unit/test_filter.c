@@ -281,6 +281,30 @@ static void test_selectors(void **state)
 	fake_free(f);
 }
 
+/* The destination's filter is asked before a parked event is made again. */
+static void test_load(void **state)
+{
+	static const uint64_t branches[] = { 0x00c4 };
+	struct vpmu_filter deny = filter(DENY, 0, 1, branches);
+	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS), *g = fake_new(5, 8, 3, FAKE_CAPS);
+	uint8_t buf[2048];
+	size_t used;
+
+	(void)state;
+	fake_wr(f, EVTSEL, BRANCHES | EN_ALL);
+	fake_tick(f, VPMU_BANK_USER, 10);
+	fake_wr(f, EVTSEL, BRANCHES);
+	fake_wr(f, EVTSEL + 1, BRANCHES | EN_ALL);
+	assert_int_equal(vpmu_arch_save(f->v, buf, sizeof(buf), &used), 0);
+	assert_int_equal(vpmu_arch_filter(g->v, &deny), 0);
+	assert_int_equal(vpmu_arch_load(g->v, buf, used), 0);
+	assert_int_equal(g->n_create, 0);
+	assert_int_equal(fake_rd(g, PMC), 10);
+	expect_loss(g, 1, VPMU_LOSS_FILTERED, 1);
+	fake_free(f);
+	fake_free(g);
+}
+
 /* At init, and Intel's event select of eight bits. */
 static void test_config(void **state)
 {
@@ -326,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_fixed),
 		cmocka_unit_test(test_at_run_time),
 		cmocka_unit_test(test_selectors),
+		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_config),
 	};
 

@@ -352,6 +352,9 @@ static void events(struct fake *f)
 	LOSS(0, 1, 1, 8);
 	tick(f, 6);
 	TIMES(0, 48, 15);
+	/* a provider that stops its clock later than we do */
+	f->event[0]->ran += 100;
+	TIMES(0, 48, f->provider_ops.running ? 48 : 15);
 }
 
 static void test_events(void **state)
@@ -466,7 +469,7 @@ static void test_no_counter(void **state)
 	unsigned int how;
 
 	(void)state;
-	for (how = 0; how < 3; how++) {
+	for (how = 0; how < 4; how++) {
 		struct fake *f = fake_new_told(5, 8, 3, true);
 
 		fake_wr(f, GLOBAL, 0xff);
@@ -474,8 +477,9 @@ static void test_no_counter(void **state)
 			f->fail_create = 2;
 			f->fail_code = -VPMU_EBUSY;
 		} else {
-			f->taken = 2; /* enable says so, or only commit does */
+			f->taken = 2; /* enable says so, or another does */
 			f->by_commit = how == 2;
+			f->by_change = how == 3;
 		}
 		fake_wr(f, EVTSEL, INSTRUCTIONS | EN_ALL);
 		fake_trace(f); /* found at once, before anybody asks */
@@ -845,6 +849,12 @@ static void test_fields(void **state)
 	memcpy(buf + 16, good + body - 16, BYTES + 16);
 	memcpy(buf + 16 + BYTES + 16, good + 16, body - 16 - 16);
 	assert_int_equal(vpmu_arch_load(g->v, buf, used), -VPMU_EINVAL);
+	/* ... or none at all */
+	put(buf + 16 + 8, 24, 4);
+	put(buf + 32, 0, 2);
+	memcpy(buf + 16 + 40, good + 16, body - 16 - 16);
+	put(buf + 8, used - 5 * 24, 4);
+	assert_int_equal(vpmu_arch_load(g->v, buf, used - 5 * 24), -VPMU_EINVAL);
 	/* the provider refuses: times and reasons go on as they were */
 	g->taken = 8;
 	assert_int_equal(vpmu_arch_load(g->v, good, used), 0);
@@ -857,6 +867,43 @@ static void test_fields(void **state)
 	tick(g, 3);
 	assert_int_equal(fake_rd(g, ENABLED(4)), 133);
 	assert_int_equal(fake_rd(g, RUNNING(4)), 123);
+	fake_free(f);
+	fake_free(g);
+}
+
+/* Truncated anywhere, or with any bytes changed: loaded whole or not at all. */
+static void test_hostile(void **state)
+{
+	struct fake *f = busy(4, 3, true), *g = busy(4, 3, false);
+	uint8_t good[SAVED_MAX], buf[SAVED_MAX], a[SAVED_MAX], b[SAVED_MAX];
+	size_t used = save(f, good), i, before;
+	uint64_t rng = 4711;
+	unsigned int pmc;
+
+	(void)state;
+	for (i = 0; i < used; i++) {
+		uint8_t *exact = malloc(i ? i : 1);
+
+		memcpy(exact, good, i);
+		if (i >= 12)
+			put(exact + 8, i, 4); /* as if that were all */
+		assert_int_equal(vpmu_arch_load(g->v, exact, i), -VPMU_EINVAL);
+		free(exact);
+	}
+	for (i = 0; i < used * 30; i++) {
+		memcpy(buf, good, used);
+		buf[random_below(&rng, used)] = (uint8_t)random_next(&rng);
+		buf[i % used] ^= (uint8_t)(random_next(&rng) | 1);
+		before = save(g, a);
+		if (vpmu_arch_load(g->v, buf, used)) {
+			assert_int_equal(save(g, b), before);
+			assert_memory_equal(a, b, before);
+			continue;
+		}
+		tick(g, 3);
+		for (pmc = 0; pmc < 7; pmc++)
+			assert_true(fake_rd(g, RUNNING(pmc)) <= fake_rd(g, ENABLED(pmc)));
+	}
 	fake_free(f);
 	fake_free(g);
 }
@@ -1091,6 +1138,7 @@ int main(void)
 		cmocka_unit_test(test_save_load),
 		cmocka_unit_test(test_load_more),
 		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_direct),
 	};
