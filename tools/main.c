@@ -21,6 +21,7 @@ static const struct verb {
 	{ "qemu", verb_qemu, "the QEMU that has the PMU, with your arguments" },
 	{ "check", verb_check, "can this machine, can a guest count?" },
 	{ "list", verb_list, "what a guest can count, and what each number is worth" },
+	{ "contention", verb_contention, "who gets a counter that host and guest both want" },
 	{ "lost", verb_lost, "inside a guest: which of its counters counted all the time" },
 };
 

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "world.h"
+
+/* One cell's world, with its two sides. */
+struct cell_run {
+	struct contention_world w;
+	struct actor incumbent, newcomer;
+};
+
+#define COUNT_OF(table)	(sizeof(table) / sizeof((table)[0]))
+
+static const char *const policies[] = {
+	[VPMU_POLICY_DIRECT] = "direct",
+	[VPMU_POLICY_SHARED] = "shared",
+	[VPMU_POLICY_MEDIATED] = "mediated",
+};
+static const char *const resources[] = {
+	[CONTENTION_GP] = "gp",
+	[CONTENTION_FIXED] = "fixed",
+	[CONTENTION_MOVABLE] = "movable",
+	[CONTENTION_LBR] = "lbr",
+	[CONTENTION_METRICS] = "metrics",
+};
+static const char *const classes[] = {
+	[VPMU_CPU_PINNED] = "CP",
+	[VPMU_TASK_PINNED] = "TP",
+	[VPMU_CPU_FLEXIBLE] = "CF",
+	[VPMU_TASK_FLEXIBLE] = "TF",
+};
+static const char *const triggers[] = {
+	[CONTENTION_RELEASE] = "release",
+	[CONTENTION_TIMER] = "timer",
+	[CONTENTION_SWITCH] = "switch",
+	[CONTENTION_ENABLE] = "enable",
+	[CONTENTION_CREATE] = "create",
+	[CONTENTION_EXIT] = "exit",
+};
+static const char *const states[] = {
+	[CONTENTION_ACTIVE] = "active",
+	[CONTENTION_INACTIVE] = "inactive",
+	[CONTENTION_ERROR] = "error",
+	[CONTENTION_OFF] = "off",
+	[CONTENTION_REFUSED] = "refused",
+	[CONTENTION_NONE] = "none",
+};
+static const char *const losers[] = {
+	[CONTENTION_NOBODY] = "none",
+	[CONTENTION_INCUMBENT] = "incumbent",
+	[CONTENTION_NEWCOMER] = "newcomer",
+	[CONTENTION_BOTH] = "both",
+};
+
+const char *contention_policy_name(enum vpmu_policy policy)
+{
+	return policies[policy];
+}
+
+const char *contention_resource_name(enum contention_resource resource)
+{
+	return resources[resource];
+}
+
+const char *contention_class_name(enum vpmu_perf_class class)
+{
+	return classes[class];
+}
+
+const char *contention_trigger_name(enum contention_trigger trigger)
+{
+	return triggers[trigger];
+}
+
+const char *contention_state_name(enum contention_state state)
+{
+	return states[state];
+}
+
+const char *contention_loser_name(enum contention_loser loser)
+{
+	return losers[loser];
+}
+
+void contention_cell_name(const struct contention_cell_id *id, char name[CONTENTION_NAME])
+{
+	snprintf(name, CONTENTION_NAME, "%s/%s/%s/%s", policies[id->policy],
+		 resources[id->resource], classes[id->incumbent], classes[id->newcomer]);
+}
+
+/* The next part of a name, up to a slash or the end: its number, or -1. */
+static int name_part(const char **name, const char *const *table, size_t n)
+{
+	size_t i, len = strcspn(*name, "/");
+
+	for (i = 0; i < n; i++)
+		if (strlen(table[i]) == len && !memcmp(table[i], *name, len))
+			break;
+	*name += len + ((*name)[len] == '/');
+	return i < n ? (int)i : -1;
+}
+
+bool contention_cell_find(const char *name, struct contention_cell_id *id)
+{
+	char back[CONTENTION_NAME];
+	const char *at = name;
+	int policy = name_part(&at, policies, COUNT_OF(policies));
+	int resource = name_part(&at, resources, COUNT_OF(resources));
+	int incumbent = name_part(&at, classes, COUNT_OF(classes));
+	int newcomer = name_part(&at, classes, COUNT_OF(classes));
+
+	if (policy < 0 || resource < 0 || incumbent < 0 || newcomer < 0)
+		return false;
+	id->policy = (enum vpmu_policy)policy;
+	id->resource = (enum contention_resource)resource;
+	id->incumbent = (enum vpmu_perf_class)incumbent;
+	id->newcomer = (enum vpmu_perf_class)newcomer;
+	contention_cell_name(id, back);
+	return !strcmp(back, name);
+}
+
+/* Arrival -------------------------------------------------------------------- */
+
+static const char *const titles[] = {
+	[VPMU_CPU_PINNED] = "CPU-pinned",
+	[VPMU_TASK_PINNED] = "task-pinned",
+	[VPMU_CPU_FLEXIBLE] = "CPU-flexible",
+	[VPMU_TASK_FLEXIBLE] = "task-flexible",
+};
+
+static void arrive(struct contention_world *w, struct actor *a)
+{
+	const char *s = a->n == 1 ? "" : "s";
+	char number[16] = "a";
+
+	if (a->n > 1)
+		snprintf(number, sizeof(number), "%u", a->n);
+	if (a->kind == ACTOR_HOST && w->policy == VPMU_POLICY_DIRECT) {
+		if (w->n_actors < WORLD_ACTORS)
+			w->actor[w->n_actors++] = a;
+		world_log(w, "%s: the host would open %s %s event%s, and has no perf", a->name,
+			  number, titles[a->class], s);
+		return;
+	}
+	world_open(w, a);
+	if (a->kind == ACTOR_HOST)
+		world_log(w, "%s: the host opens %s %s event%s", a->name, number,
+			  titles[a->class], s);
+	else if (a->kind == ACTOR_COUNTER)
+		world_log(w, "%s: the guest enables %s counter%s", a->name, number, s);
+	else
+		world_log(w, "%s: the guest turns the facility on", a->name);
+}
+
+/*
+ * TP is what the guest asks for, since that is a task-pinned event of its vCPU's
+ * thread; against itself the incumbent is another such event, opened by the host.
+ */
+static void make_side(struct actor *a, const char *name, enum vpmu_perf_class class,
+		      const struct contention_cell_id *id, unsigned int n, bool guest)
+{
+	if (!guest)
+		actor_host(a, name, class, id->resource, n);
+	else if (id->resource == CONTENTION_LBR || id->resource == CONTENTION_METRICS)
+		actor_facility(a, name, id->resource);
+	else
+		actor_counter(a, name, id->resource, n);
+	a->attr.exclude_guest = id->policy == VPMU_POLICY_MEDIATED && !guest;
+}
+
+static void make_sides(struct cell_run *r, const struct contention_cell_id *id)
+{
+	bool guest = id->newcomer == VPMU_TASK_PINNED;
+	unsigned int n = id->resource == CONTENTION_GP ? 8 : 1;
+
+	make_side(&r->newcomer, "newcomer", id->newcomer, id, 1, guest);
+	make_side(&r->incumbent, "incumbent", id->incumbent, id, n,
+		  !guest && id->incumbent == VPMU_TASK_PINNED);
+}
+
+static bool has_guest(const struct cell_run *r)
+{
+	return r->incumbent.kind != ACTOR_HOST || r->newcomer.kind != ACTOR_HOST;
+}
+
+/* Both have come; logged when @log. */
+static void start(struct cell_run *r, const struct contention_cell_id *id,
+		  struct contention_log *log)
+{
+	struct contention_world *w = &r->w;
+
+	w->log = log;
+	world_init(w, id->policy);
+	make_sides(r, id);
+	world_create_vcpu(w);
+	world_load(w, 0);
+	world_guest(w, has_guest(r));
+	arrive(w, &r->incumbent);
+	arrive(w, &r->newcomer);
+}
+
+/* Triggers ------------------------------------------------------------------- */
+
+struct cell_loser {
+	struct actor *actor, *winner;
+	unsigned int i;
+};
+
+static bool is_back(const struct cell_run *r, const struct cell_loser *l)
+{
+	return actor_state(&r->w, l->actor, l->i) == CONTENTION_ACTIVE;
+}
+
+/* Flexible ones take turns: each gets one within twice as many as there are. */
+static unsigned int wait_turns(struct cell_run *r, const struct cell_loser *l)
+{
+	unsigned int turns, most = 2 * (r->incumbent.n + r->newcomer.n);
+
+	for (turns = 1; turns <= most; turns++) {
+		world_run(&r->w, WORLD_MUX);
+		if (is_back(r, l))
+			break;
+	}
+	return turns <= most ? turns : most;
+}
+
+static void pull_trigger(struct cell_run *r, const struct cell_loser *l,
+			 enum contention_trigger trigger, const char *when)
+{
+	const char *name = l->actor->name;
+	struct contention_world *w = &r->w;
+	unsigned int turns;
+
+	switch (trigger) {
+	case CONTENTION_RELEASE:
+		world_log(w, "%s: nothing else happens", when);
+		break;
+	case CONTENTION_TIMER:
+		turns = wait_turns(r, l);
+		world_log(w, "%s: %u multiplexing interval%s pass%s", when, turns,
+			  turns == 1 ? "" : "s", turns == 1 ? "es" : "");
+		break;
+	case CONTENTION_SWITCH:
+		world_put(w);
+		world_log(w, "%s: the task is switched out", when);
+		world_load(w, 0);
+		world_log(w, "%s: the task is switched in", when);
+		break;
+	case CONTENTION_ENABLE:
+		world_disable(w, l->actor, l->i);
+		world_enable(w, l->actor, l->i);
+		world_log(w, "%s: the %s that lost is disabled and enabled", when, name);
+		break;
+	case CONTENTION_CREATE:
+		world_create(w, l->actor, l->i);
+		world_log(w, "%s: the %s that lost is closed and opened anew", when, name);
+		break;
+	case CONTENTION_EXIT:
+		world_guest(w, false);
+		world_log(w, "%s: the CPU leaves the guest", when);
+		break;
+	case CONTENTION_TRIGGERS:
+		break;
+	}
+}
+
+static const char *try_trigger(struct cell_run *r, const struct contention_cell_id *id,
+			       bool released, enum contention_trigger trigger,
+			       const struct cell_loser *l, struct contention_log *log,
+			       int8_t *back)
+{
+	start(r, id, NULL);
+	r->w.log = log;
+	if (released)
+		world_close(&r->w, l->winner);
+	pull_trigger(r, l, trigger, released ? "after the winner's release" :
+					       "while the winner stays");
+	*back = is_back(r, l);
+	world_fini(&r->w);
+	return r->w.broken;
+}
+
+static const char *try_triggers(struct cell_run *r, const struct contention_cell_id *id,
+				const struct cell_loser *l, struct contention_log *log,
+				struct contention_cell *cell)
+{
+	const char *broken = NULL;
+	unsigned int t;
+
+	for (t = CONTENTION_TIMER; t < CONTENTION_TRIGGERS && !broken; t++) {
+		if (t == CONTENTION_EXIT && (id->policy != VPMU_POLICY_MEDIATED || !has_guest(r)))
+			continue;
+		broken = try_trigger(r, id, false, t, l, log, &cell->held[t]);
+	}
+	for (t = 0; t < CONTENTION_TRIGGERS && !broken && l->winner; t++) {
+		if (cell->held[t] < 0 && t != CONTENTION_RELEASE)
+			continue;
+		broken = try_trigger(r, id, true, t, l, log, &cell->released[t]);
+	}
+	return broken;
+}
+
+/* Outcome -------------------------------------------------------------------- */
+
+static bool lost(const struct contention_side *side)
+{
+	return side->count[CONTENTION_INACTIVE] || side->count[CONTENTION_ERROR] ||
+	       side->count[CONTENTION_OFF];
+}
+
+static enum contention_loser who_lost(const struct contention_cell *cell)
+{
+	if (lost(&cell->incumbent))
+		return lost(&cell->newcomer) ? CONTENTION_BOTH : CONTENTION_INCUMBENT;
+	return lost(&cell->newcomer) ? CONTENTION_NEWCOMER : CONTENTION_NOBODY;
+}
+
+static void find_loser(struct cell_run *r, enum contention_loser who, struct cell_loser *l)
+{
+	memset(l, 0, sizeof(*l));
+	l->actor = &r->newcomer;
+	if (who == CONTENTION_NEWCOMER)
+		l->winner = &r->incumbent;
+	if (who != CONTENTION_INCUMBENT)
+		return;
+	l->actor = &r->incumbent;
+	l->winner = &r->newcomer;
+	while (actor_state(&r->w, l->actor, l->i) == CONTENTION_ACTIVE)
+		l->i++;
+}
+
+/* Mediated: where the CPU is makes the difference. */
+static void look_at_modes(struct cell_run *r, struct contention_cell *cell)
+{
+	world_guest(&r->w, true);
+	actor_side(&r->w, &r->incumbent, &cell->incumbent_guest);
+	actor_side(&r->w, &r->newcomer, &cell->newcomer_guest);
+	if (!has_guest(r))
+		world_log(&r->w, "the CPU enters the guest");
+	world_guest(&r->w, false);
+	actor_side(&r->w, &r->incumbent, &cell->incumbent_host);
+	actor_side(&r->w, &r->newcomer, &cell->newcomer_host);
+	world_log(&r->w, "the CPU leaves the guest");
+}
+
+/* What becomes of one host event that counts guests, opened before the VM or after. */
+static const char *try_counting_guests(struct cell_run *r, struct actor *a, bool first,
+				       struct contention_log *log, int *error)
+{
+	struct contention_world *w = &r->w;
+
+	if (a->kind != ACTOR_HOST)
+		return NULL;
+	w->log = log;
+	world_init(w, VPMU_POLICY_MEDIATED);
+	a->attr.exclude_guest = false;
+	if (!first)
+		world_create_vcpu(w);
+	*error = world_open(w, a);
+	world_log(w, "were it to count guests: the host opens the %s", a->name);
+	if (first)
+		*error = world_create_vcpu(w);
+	world_fini(w);
+	return w->broken;
+}
+
+static const char *counting_guests(struct cell_run *r, const struct contention_cell_id *id,
+				   struct contention_log *log, struct contention_cell *cell)
+{
+	bool first = id->incumbent == VPMU_CPU_PINNED || id->incumbent == VPMU_CPU_FLEXIBLE;
+	const char *broken;
+
+	make_sides(r, id);
+	broken = try_counting_guests(r, &r->incumbent, first, log, &cell->incumbent_error);
+	if (broken)
+		return broken;
+	make_sides(r, id);
+	return try_counting_guests(r, &r->newcomer, false, log, &cell->newcomer_error);
+}
+
+const char *contention_cell_run(const struct contention_cell_id *id,
+				struct contention_cell *cell, struct contention_log *log)
+{
+	struct cell_run *r = calloc(1, sizeof(*r));
+	const char *broken;
+	struct cell_loser l;
+
+	if (!r)
+		return "no memory";
+	memset(cell, 0, sizeof(*cell));
+	memset(cell->held, -1, sizeof(cell->held));
+	memset(cell->released, -1, sizeof(cell->released));
+	cell->id = *id;
+	if (log)
+		log->n = 0;
+	start(r, id, log);
+	actor_side(&r->w, &r->incumbent, &cell->incumbent);
+	actor_side(&r->w, &r->newcomer, &cell->newcomer);
+	cell->loser = who_lost(cell);
+	find_loser(r, cell->loser, &l);
+	if (id->policy == VPMU_POLICY_MEDIATED)
+		look_at_modes(r, cell);
+	world_fini(&r->w);
+	broken = r->w.broken;
+	if (!broken && cell->loser != CONTENTION_NOBODY)
+		broken = try_triggers(r, id, &l, log, cell);
+	if (!broken && id->policy == VPMU_POLICY_MEDIATED)
+		broken = counting_guests(r, id, log, cell);
+	free(r);
+	return broken;
+}
