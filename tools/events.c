@@ -6,6 +6,7 @@
 #include <string.h>
 #include <jansson.h>
 #include <vpmu/model.h>
+#include <vpmu/msr.h>
 #include <vpmu/spec.h>
 
 #include "vpmu.h"
@@ -170,64 +171,60 @@ void events_tell(json_t *list)
 
 /* ---- what the guest lost */
 
-struct loss {
-	const char *reason;	/* as x-query-vpmu says it */
-	const char *what;
-	unsigned int n;
-	uint64_t enabled, running;
-	struct buffer pmcs;
-};
-
-static void add_loss(struct loss *kinds, const json_t *c)
+/* Events that nobody counts are told of apart. */
+static bool in_vain(const json_t *query, const json_t *counter)
 {
-	uint64_t enabled = number(c, "time-enabled"), running = number(c, "time-running");
-	const char *reason = json_string_value(json_object_get(c, "loss"));
-	struct loss *k = kinds;
+	const uint64_t bits = VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | VPMU_EVTSEL_EDGE |
+			      VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK;
+	const char *select = json_string_value(json_object_get(counter, "select")), *told;
+	const json_t *one;
+	size_t i;
 
-	if (!reason || !strcmp(reason, "none"))
-		reason = json_string_value(json_object_get(c, "last-loss"));
-	if (running >= enabled || !reason)
-		return;
-	while (k->reason && strcmp(k->reason, reason))
-		k++;
-	if (!k->reason)
-		return;
-	k->enabled += enabled;
-	k->running += running;
-	buffer_print(&k->pmcs, "%s%" PRIu64, k->n++ ? ", " : "", number(c, "pmc"));
+	json_array_foreach(json_object_get(query, "told"), i, one) {
+		told = json_string_value(json_object_get(one, "select"));
+		if (select && told && !((strtoull(select, NULL, 16) ^
+					 strtoull(told, NULL, 16)) & bits))
+			return true;
+	}
+	return false;
 }
 
-static void tell_cpu_losses(const json_t *cpu)
+static void tell_cpu_losses(const json_t *query, const json_t *cpu, const char *what)
 {
-	struct loss kinds[] = {
-		{ .reason = "lost", .what = "lost their hardware to the host" },
-		{ .reason = "filtered", .what = "were filtered" },
-		{ .reason = NULL },
-	};
-	unsigned int on = 0;
+	uint64_t all = 0, ran = 0, enabled, running;
+	unsigned int on = 0, lost = 0;
+	struct buffer pmcs = { 0 };
 	const json_t *c;
 	size_t i;
 
 	json_array_foreach(json_object_get(cpu, "counters"), i, c) {
-		on += number(c, "time-enabled") > 0;
-		add_loss(kinds, c);
+		enabled = number(c, "time-enabled");
+		running = number(c, "time-running");
+		on += enabled > 0;
+		if (running >= enabled || in_vain(query, c))
+			continue;
+		all += enabled;
+		ran += running;
+		buffer_print(&pmcs, "%s%" PRIu64, lost++ ? ", " : "", number(c, "pmc"));
 	}
-	for (struct loss *k = kinds; k->reason; k++) {
-		if (k->n)
-			say("cpu%" PRIu64 ": %u of %u counters %s for %.1f %% of the time "
-			    "they were enabled (pmc %s); `vpmu lost` inside the guest "
-			    "tells which counts to trust", number(cpu, "index"), k->n, on,
-			    k->what, 100.0 * (k->enabled - k->running) / k->enabled,
-			    k->pmcs.data);
-		buffer_free(&k->pmcs);
-	}
+	if (lost)
+		say("cpu%" PRIu64 ": %u of %u counters %s for %.1f %% of the time they were "
+		    "enabled (pmc %s); `vpmu lost` inside the guest tells which counts to "
+		    "trust", number(cpu, "index"), lost, on, what,
+		    100.0 * (all - ran) / all, pmcs.data);
+	buffer_free(&pmcs);
 }
 
-void events_tell_losses(json_t *query)
+void events_tell_losses(json_t *query, bool hosts, bool filtered)
 {
+	const char *what = "lost their hardware to the host";
 	json_t *cpu;
 	size_t i;
 
+	/* Which of the two it was at its time the guest alone is told. */
+	if (filtered)
+		what = hosts ? "lost their hardware to the host, or were filtered,"
+			     : "were filtered";
 	json_array_foreach(json_object_get(query, "cpus"), i, cpu)
-		tell_cpu_losses(cpu);
+		tell_cpu_losses(query, cpu, what);
 }

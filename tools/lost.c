@@ -213,11 +213,25 @@ static void keep_all(struct lost *l)
 
 /* ---- judgement */
 
+/* Of less than this much of the time nobody should conclude to all of it. */
+#define LEAST_PERCENT	1
+
 struct verdict {
 	uint64_t enabled, running;
 	const char *reason;	/* of the last loss, or NULL */
 	double factor;		/* to scale counts by; 0: not counted */
+	const char *what;	/* to do with the counts */
 };
+
+static const char *advice(const struct verdict *v)
+{
+	if (!v->running)
+		return "not counted";
+	if (v->running * 100.0 < (double)v->enabled * LEAST_PERCENT)
+		return "too little";
+	/* Two decimals of the factor are shown. */
+	return v->factor < 1.005 ? "trust" : "scale";
+}
 
 static struct verdict judge(const struct pmc *now, const struct pmc *before)
 {
@@ -233,6 +247,7 @@ static struct verdict judge(const struct pmc *now, const struct pmc *before)
 	if (!changed && !reason) {
 		v.running = v.enabled;
 		v.factor = 1;
+		v.what = "trust";
 		return v;
 	}
 	reason = reason ? reason : last;
@@ -240,6 +255,7 @@ static struct verdict judge(const struct pmc *now, const struct pmc *before)
 	if (v.running > v.enabled)
 		v.running = v.enabled;
 	v.factor = v.running ? (double)v.enabled / v.running : 0;
+	v.what = advice(&v);
 	return v;
 }
 
@@ -265,12 +281,10 @@ static void print_counter(FILE *to, const struct block *b, const struct cpu *cpu
 	char *name = counter_name(b, pmc), *enabled = time_text(b, v->enabled);
 	char *running = time_text(b, v->running), *what;
 
-	if (!v->factor)
-		what = xprintf("<not counted>");
-	else if (v->factor >= 1.005)
-		what = xprintf("scale by %.4g", v->factor);
+	if (!strcmp(v->what, "scale"))
+		what = xprintf("scale by %.2f", v->factor);
 	else
-		what = xprintf("trust");
+		what = strdup(v->factor ? v->what : "<not counted>");
 	fprintf(to, "%4u  %-8s %16s %16s  %6.2f %%  %-12s %s\n", cpu->number, name, enabled,
 		running, share(v), v->reason ? v->reason : "-", what);
 	free(what);
@@ -313,9 +327,7 @@ static json_t *counter_json(const struct block *b, const struct cpu *cpu,
 
 	json_object_set_new(j, "reason", v->reason ? json_string(v->reason) : json_null());
 	json_object_set_new(j, "scale", v->factor ? json_real(v->factor) : json_null());
-	json_object_set_new(j, "verdict",
-			    json_string(!v->factor ? "not counted" :
-					v->factor >= 1.005 ? "scale" : "trust"));
+	json_object_set_new(j, "verdict", json_string(v->what));
 	free(name);
 	return j;
 }

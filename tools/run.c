@@ -421,7 +421,7 @@ static void tell(struct run *r, const struct options *o, char **command)
 {
 	tell_in_vain(r->report.vpmu);
 	events_tell(r->report.host_events);
-	events_tell_losses(r->report.vpmu);
+	events_tell_losses(r->report.vpmu, r->events.n, o->filter);
 	tell_outcome(&r->out, command, r->machine);
 	trace_finish(&r->trace, o, r->machine, &r->events);
 }

@@ -204,7 +204,8 @@ void events_check_filter(const char *filter, const char *cpu);
 /* Add them to a guest that waits, and let it go; false after saying why not. */
 bool events_add(struct host_events *events, struct qmp *qmp);
 void events_tell(struct json_t *list);		/* x-query-vpmu-host-events */
-void events_tell_losses(struct json_t *query);	/* x-query-vpmu */
+/* Of x-query-vpmu; @hosts, @filtered: there are host events, a filter. */
+void events_tell_losses(struct json_t *query, bool hosts, bool filtered);
 
 /* ---- trace.c */
 /* QEMU's trace in @in, to a file that Perfetto opens. Returns 0, or -errno. */
