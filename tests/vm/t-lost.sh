@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 600
+#
+# Eight pinned counters of a guest beside three events of the host: exactly the three
+# youngest are lost, the guest is told, what it is told makes the counts right, and
+# what never counted is not counted. What is typed for all that is refused with its
+# place when it is wrong; the trace is well formed.
+set -uo pipefail
+# shellcheck disable=SC1091 # beside this file
+. "$(dirname "$(readlink -f "$0")")/guest.sh"
+build_programs
+work=$(mktemp -d "$TMPDIR/lost.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+only=${1:-}			# t-lost.sh PATTERN: only these cases
+
+# refused NAME OPTION TEXT CARETS: typed wrong, with the place below the text.
+refused() {
+	local name=$1 found status=0
+	found=$("$VPMU_BUILD/vpmu" run "$2" "$3" -- true 2>&1) || status=$?
+	if [ "$status" != 2 ]; then
+		echo "not ok typed $name: status $status, not 2: $found"
+	elif [ "$(tail -n 2 <<<"$found")" != "  $3"$'\n'"  $4" ]; then
+		echo "not ok typed $name: $found"
+	else
+		echo "ok typed $name"
+	fi
+}
+
+if [[ typed == *$only* ]]; then
+	refused event --host-event cpu0:cyclez:pinned '     ^^^^^^'
+	refused cpu --host-event cpu1:cycles '   ^'
+	refused uncounted --host-event cpu0:cache-misses:pinned '     ^^^^^^^^^^^^'
+	refused end --host-event cpu0:cycles: '            ^'
+	refused twice --host-event cpu0:cycles:off:off '                ^^^'
+	refused characters --host-event cpu0:zyklän:off '     ^^^^^^'
+	refused filter --event-filter deny:mask=c4/f/10 '          ^^^^^^^'
+fi
+for t in always switched policies filter command trace; do
+	[[ $t != *$only* ]] || timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/lost.py" "$t"
+done
+exit 0
