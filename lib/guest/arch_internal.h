@@ -94,7 +94,8 @@ struct arch_loss {
 	uint64_t now; /* the provider's clock, as it was last asked */
 	uint32_t on, run; /* counters whose times go on */
 	uint32_t lost, filtered, vain; /* those that are on and do not count */
-	bool pmi; /* due */
+	bool held; /* the clock is */
+	bool pmi;  /* due */
 };
 
 struct vpmu_arch {

@@ -9,6 +9,10 @@
 /* One counter's registers in the block; the fourth does not exist. */
 #define LOSS_STRIDE	4
 
+/*
+ * The clock is held as long as events are, while a gate is closed too: a guest's
+ * context switch must not change what is demanded.
+ */
 void vpmu_loss_clock(struct vpmu_arch *v)
 {
 	struct arch_loss *l = &v->loss;
@@ -18,7 +22,8 @@ void vpmu_loss_clock(struct vpmu_arch *v)
 	l->on = v->on;
 	if (!v->clock)
 		return;
-	l->now = v->clock(v->provider, v->on != 0);
+	l->held = v->own != 0;
+	l->now = v->clock(v->provider, l->held);
 	for (pmc = 0; changed >> pmc; pmc++) {
 		if (!(changed >> pmc & 1))
 			continue;
@@ -150,10 +155,11 @@ void vpmu_loss_stop(struct vpmu_arch *v)
 	struct arch_loss *l = &v->loss;
 	unsigned int pmc;
 
-	if (!l->on)
+	if (!l->on && !l->held)
 		return;
 	if (v->clock)
 		l->now = v->clock(v->provider, false);
+	l->held = false;
 	for (pmc = 0; v->clock && pmc < v->n_pmc; pmc++) {
 		l->pmc[pmc].enabled += l->on >> pmc & 1 ? l->now : 0;
 		l->pmc[pmc].running += l->run >> pmc & 1 ? l->now : 0;

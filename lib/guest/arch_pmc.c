@@ -246,7 +246,8 @@ static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
 	unsigned int pmc;
 
 	v->on = on;
-	if (!(make | stop | (again & v->made)) && on == v->loss.on)
+	if (!(make | stop | (again & v->made)) && on == v->loss.on &&
+	    (v->own || !v->loss.held))
 		return;
 	vpmu_pmc_begin(v);
 	vpmu_loss_clock(v);
@@ -290,7 +291,7 @@ static void pmc_adapt(struct vpmu_arch *v, uint32_t pmcs)
 		if ((v->made & bit) && (v->filtered & bit || pmc_stale(v, pmc)))
 			stale |= bit;
 	}
-	if (!((v->own | v->made | v->on) & pmcs))
+	if (!((v->own | v->made | v->on) & pmcs) && (v->own || !v->loss.held))
 		return;
 	vpmu_pmc_begin(v);
 	pmc_release_set(v, stale);

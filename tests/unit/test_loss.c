@@ -227,10 +227,15 @@ static void gates(struct fake *f)
 	fake_wr(f, GLOBAL, 2);
 	tick(f, 1);
 	fake_wr(f, GLOBAL, 0);
-	assert_false(f->held);
+	assert_true(f->held); /* a context switch */
 	tick(f, 1000);
 	TIMES(0, 13, 13);
 	TIMES(1, 2, 2);
+	fake_wr(f, EVTSEL + 1, 0);
+	fake_wr(f, EVTSEL, INSTRUCTIONS);
+	assert_false(f->held);
+	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_USR);
+	tick(f, 1000);
 	fake_wr(f, GLOBAL, 1);
 	assert_true(f->held);
 	tick(f, 1);
@@ -254,6 +259,7 @@ static void gates(struct fake *f)
 	tick(f, 1);
 	TIMES(0, 17, 17);
 	fake_wr(f, EVTSEL, INSTRUCTIONS);
+	assert_false(f->held);
 	tick(f, 100);
 	TIMES(0, 17, 17);
 	fake_wr(f, GLOBAL, BIT(34));
@@ -393,6 +399,16 @@ static void test_cheap(void **state)
 	vpmu_arch_service(f->v);
 	fake_wr(f, EVTSEL, BRANCHES);
 	assert_int_equal(f->n_clock + f->n_state, 0);
+	/* nor is the clock held by one that nobody counts, and that was off before */
+	fake_wr(f, GLOBAL, BIT(32));
+	for (i = 0; i < 6; i++)
+		fake_wr(f, EVTSEL + i, 0);
+	fake_wr(f, EVTSEL + 1, LLC_MISS | EN_ALL);
+	fake_wr(f, GLOBAL, 2);
+	fake_wr(f, GLOBAL, 0);
+	assert_true(f->held);
+	fake_wr(f, EVTSEL + 1, LLC_MISS);
+	assert_false(f->held);
 	/* without the block no time is ever asked for */
 	fake_free(f);
 	f = fake_new(5, 8, 3, FAKE_CAPS);
@@ -1067,7 +1083,7 @@ static void test_random(void **state)
 
 /* Over the direct provider ------------------------------------------------------------ */
 
-/* Nothing is ever lost; the clock is cycles, held only while a counter is on. */
+/* Nothing is ever lost; the clock is cycles, held as long as events are. */
 static void test_direct(void **state)
 {
 	static uint64_t memory[1024];
