@@ -172,7 +172,8 @@ struct vpmu_pmc_info {
 	uint8_t enabled;  /* counts by its own and the global enable bits */
 	uint8_t state;    /* enum vpmu_event_state of the provider's event */
 	uint8_t quality;  /* enum vpmu_quality */
-	uint8_t loss;     /* enum vpmu_loss: why it does not count */
+	uint8_t loss;     /* enum vpmu_loss: why it does not count, as of the last
+			     service; asking changes nothing for the guest */
 	uint32_t generation; /* how often that has changed */
 	uint64_t time_enabled, time_running; /* as in the loss block (loss.h) */
 };

@@ -502,7 +502,8 @@ bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc,
 	if (pmc >= v->n_pmc)
 		return false;
 	ev = vpmu_pmc_event(v, pmc);
-	vpmu_loss_poll(v);
+	if (v->on)
+		vpmu_loss_clock(v); /* reasons are the vCPU's to find out */
 	info->select = pmc < v->n_gp ? v->r.evtsel[pmc]
 				     : vpmu_pmc_fixed_bits(v, pmc - v->n_gp);
 	info->value = vpmu_pmc_read(v, pmc);

@@ -312,6 +312,8 @@ static void test_freeze(void **state)
 /* Totals survive whatever becomes of events, as enabled survives their loss. */
 static void events(struct fake *f)
 {
+	struct vpmu_pmc_info info;
+
 	fake_wr(f, GLOBAL, 1);
 	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_ALL);
 	tick(f, 7);
@@ -353,8 +355,11 @@ static void events(struct fake *f)
 	fake_wr(f, EVTSEL, BRANCHES | EN_ALL);
 	tick(f, 1);
 	TIMES(0, 42, 15);
-	/* lost without a word: seen when somebody looks */
+	/* lost without a word: seen when the guest looks, not the host */
 	f->event[0]->lost = VPMU_EVENT_INACTIVE;
+	assert_true(vpmu_arch_pmc_info(f->v, 0, &info));
+	assert_int_equal(info.loss, VPMU_LOSS_NONE);
+	assert_int_equal(info.state, VPMU_EVENT_INACTIVE);
 	LOSS(0, 1, 1, 8);
 	tick(f, 6);
 	TIMES(0, 48, 15);
