@@ -4,9 +4,12 @@
 
 migrate.py MOVES QEMU OPTION...   prints the guest's serial output, all of it,
 and ends with its last QEMU's status. The guest is stopped after a while, saved
-to a file, and goes on in a new QEMU that loads it.
+to a file, and goes on in a new QEMU that loads it. The policy is another one each
+time, and the new host has an event of its own, that leaves pinned ones alone.
 """
 import json, os, random, socket, subprocess, sys, tempfile, time
+
+POLICIES = ("shared", "cpu0:instructions"), ("direct", None), ("mediated", "cpu0:rc4:H")
 
 
 class Qemu:
@@ -14,11 +17,15 @@ class Qemu:
         self.path = f"{folder}/qmp{n}"
         self.log = f"{folder}/serial{n}"
         more = ["-incoming", "defer"] if incoming else []
+        policy, event = POLICIES[n % len(POLICIES)]
+        args = [f"{a},pmu-policy={policy}" if ",pmu=on" in a else a for a in args]
         self.process = subprocess.Popen(
             args + ["-qmp", f"unix:{self.path},server=on,wait=off", "-S",
                     "-serial", f"file:{self.log}"] + more, stdin=subprocess.DEVNULL)
         self.qmp = self.connect()
         self.ask("qmp_capabilities")
+        if event:
+            self.ask("x-vpmu-host-event-add", spec=event)
         if incoming:
             self.ask("migrate-incoming", uri=f"file:{incoming}")
             self.until("query-migrate", "completed")
