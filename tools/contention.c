@@ -26,8 +26,7 @@ static const enum vpmu_policy policies[] = {
 static const char *const resource_titles[CONTENTION_RESOURCES] = {
 	[CONTENTION_GP] = "an event for any GP counter; the incumbents have all 8",
 	[CONTENTION_FIXED] = "an event for one fixed counter alone; the incumbent has it",
-	[CONTENTION_MOVABLE] = "an event for fixed counter 0 or any GP one; the incumbent has "
-			       "the fixed one",
+	[CONTENTION_MOVABLE] = "an event for fixed counter 0 or a GP one; the incumbent has the former",
 	[CONTENTION_LBR] = "the branch records, each side with a filter of its own",
 	[CONTENTION_METRICS] = "PERF_METRICS with the slots counter",
 };
@@ -95,7 +94,7 @@ static void print_wrapped(const char *text, unsigned int indent, unsigned int at
 
 static void print_labelled(const char *label, const char *text)
 {
-	printf("  %-10s", label);
+	printf("  %-8s  ", label);
 	print_wrapped(text, 12, 12);
 }
 
@@ -159,6 +158,7 @@ static void note(struct buffer *words, const char *word)
 /* What the sides of a block's cells are, apart for guest and host. */
 struct block {
 	struct buffer guest, host, refused_event, refused_vm;
+	const char *kernel;
 };
 
 static void note_side(struct block *b, const struct contention_side *side)
@@ -214,6 +214,8 @@ static void print_contended(enum vpmu_policy policy, enum contention_resource r)
 	for_each_cell_of(id, policy, r) {
 		run_cell(&id, &cell, NULL);
 		print_cell(&cell);
+		if (contention_cell_kernel(&id))
+			b.kernel = contention_cell_kernel(&id);
 		if (policy != VPMU_POLICY_MEDIATED)
 			continue;
 		note_side(&b, &cell.incumbent_guest);
@@ -227,22 +229,32 @@ static void print_contended(enum vpmu_policy policy, enum contention_resource r)
 		printf("  a host's that counts guests is refused (%s), or the VM, if it comes "
 		       "after it (%s)\n", words(&b.refused_event), words(&b.refused_vm));
 	}
+	if (b.kernel)
+		print_labelled("Linux, *", b.kernel);
 	free_block(&b);
 }
 
+static const char legend[] =
+"Who gets a counter that host and guest both want\n"
+"\n"
+"CP, TP, CF, TF  events of a CPU or task, pinned or flexible\n"
+"TP*             the guest's own: a pinned event of its vCPU's thread\n"
+"active          it counts\n"
+"inactive        it waits, and will count when there is room and its turn\n"
+"error           only an enable or a new event brings it back\n"
+"none            there can be no such event\n"
+"back            what brings the loser back, held: while the winner is there, released:\n"
+"                after it has gone\n"
+"  release       nothing beside that\n"
+"  timer         the multiplexing timer\n"
+"  switch        the thread is switched out and in\n"
+"  enable        the loser is disabled and enabled\n"
+"  create        the loser is closed and opened anew\n"
+"  exit          the CPU leaves the guest\n";
+
 static void print_table(void)
 {
-	printf("Who gets a counter that host and guest both want\n\n"
-	       "back            what brings the loser back, held: while the winner is there, released:\n"
-	       "                after it has gone\n"
-	       "CP, TP, CF, TF  CPU or task, pinned or flexible; TP* is the guest's own, a pinned event of\n"
-	       "                its vCPU's thread\n"
-	       "active          it counts               inactive  it waits, and would count\n"
-	       "error           only enable and create  none      there can be no such event\n"
-	       "                bring it back\n"
-	       "release         nothing else happens    timer     the multiplexing timer, by turns\n"
-	       "switch          out and in of the task  enable    the loser is disabled and enabled\n"
-	       "create          a new event             exit      the CPU leaves the guest\n");
+	fputs(legend, stdout);
 	for (size_t p = 0; p < sizeof(policies) / sizeof(policies[0]); p++)
 		for (unsigned int r = 0; r < CONTENTION_RESOURCES; r++) {
 			printf("\n%s/%s: %s\n", contention_policy_name(policies[p]),
@@ -293,6 +305,8 @@ static void print_steps(const struct contention_log *log)
 	char number[16];
 
 	for (unsigned int i = 0; i < log->n; i++) {
+		if (i && i == log->base)
+			printf("     each of the following begins anew after step 2:\n");
 		snprintf(number, sizeof(number), "%u.", i + 1);
 		printf("%4s ", number);
 		print_wrapped(log->step[i].done, 5, 5);
@@ -350,6 +364,11 @@ static json_t *string_or_null(const char *text)
 	return text ? json_string(text) : json_null();
 }
 
+static json_t *error_json(int error)
+{
+	return string_or_null(error_name(error));
+}
+
 static json_t *cell_json(const struct contention_cell *cell)
 {
 	const struct contention_cell_id *id = &cell->id;
@@ -357,7 +376,7 @@ static json_t *cell_json(const struct contention_cell *cell)
 			    cell->newcomer.guest ? "newcomer" : NULL;
 	json_t *j;
 
-	j = json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:s, s:{s:o, s:o}}",
+	j = json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:s, s:{s:o, s:o}, s:o}",
 		      "policy", contention_policy_name(id->policy),
 		      "resource", contention_resource_name(id->resource),
 		      "incumbent", contention_class_name(id->incumbent),
@@ -369,7 +388,8 @@ static json_t *cell_json(const struct contention_cell *cell)
 		      "newcomer_events", side_json(&cell->newcomer),
 		      "loser", contention_loser_name(cell->loser),
 		      "back", "held", back_json(cell, cell->held),
-		      "released", back_json(cell, cell->released));
+		      "released", back_json(cell, cell->released),
+		      "kernel", string_or_null(contention_cell_kernel(id)));
 	if (id->policy != VPMU_POLICY_MEDIATED)
 		return j;
 	json_object_set_new(j, "in_guest", mode_json(&cell->incumbent_guest,
@@ -378,8 +398,8 @@ static json_t *cell_json(const struct contention_cell *cell)
 						     &cell->newcomer_host));
 	json_object_set_new(j, "counting_guests",
 			    json_pack("{s:o, s:o}",
-				      "incumbent", string_or_null(error_name(cell->incumbent_error)),
-				      "newcomer", string_or_null(error_name(cell->newcomer_error))));
+				      "incumbent", error_json(cell->incumbent_error),
+				      "newcomer", error_json(cell->newcomer_error)));
 	return j;
 }
 
@@ -452,6 +472,8 @@ static int explain_cell(const struct contention_cell_id *id, struct contention_l
 	printf("%s: %s\n", contention_policy_name(id->policy), resource_titles[id->resource]);
 	print_head();
 	print_cell(&cell);
+	if (contention_cell_kernel(id))
+		print_labelled("Linux", contention_cell_kernel(id));
 	putchar('\n');
 	print_steps(log);
 	return fflush(stdout) ? EXIT_VPMU : 0;

@@ -465,6 +465,21 @@ static void lbr_8(struct contention_world *w)
 	world_report(w, v);
 }
 
+static void lbr_cascade(struct contention_world *w)
+{
+	struct actor *cp = host(w, "CP", VPMU_CPU_PINNED, CONTENTION_FIXED, 1);
+	struct actor *k = counters(w, "K", CONTENTION_FIXED, 1);
+	struct actor *v = records(w);
+
+	boot(w);
+	enable(w, k);
+	enable(w, v);
+	result_state(w, "V_before", v);
+	come(w, cp, "a CPU-pinned event for K's fixed counter, without branch records");
+	result_state(w, "K", k);
+	result_state(w, "V", v);
+}
+
 static void lbr_equal(struct contention_world *w)
 {
 	struct actor *a = host(w, "equal", VPMU_CPU_FLEXIBLE, CONTENTION_LBR, 3);
@@ -752,8 +767,8 @@ static const struct contention_case cases[] = {
 	  lbr_4, VPMU_POLICY_SHARED },
 	{ "lbr-5", "the CPU-pinned event goes while V is in error",
 	  DOC_LBR "item 5: V can become active; here by an enable, as for counters",
-	  "KVM never calls perf_event_enable() for V; after intel_pmu_cleanup() has released it the "
-	  "next access makes another (intel_pmu_create_guest_lbr_event())",
+	  "KVM never calls perf_event_enable() for V; after intel_pmu_cleanup() has released it "
+	  "the next access makes another (intel_pmu_create_guest_lbr_event())",
 	  lbr_5, VPMU_POLICY_SHARED },
 	{ "lbr-6", "V is active, a task-pinned event wants the branch records",
 	  REVIEW "an event of the same priority; the older one keeps them",
@@ -763,8 +778,11 @@ static const struct contention_case cases[] = {
 	  VLBR_FAKE "active all the same", lbr_7, VPMU_POLICY_SHARED },
 	{ "lbr-8", "V is in error, the CPU-pinned event is gone, nobody enables",
 	  REVIEW "does it retry? Not by itself",
-	  "the same, once V is in error, which contention does not bring about "
-	  "(intel_vlbr_constraints())", lbr_8, VPMU_POLICY_SHARED },
+	  "the same, once V is in error; but the branch records do not bring that about "
+	  "(intel_vlbr_constraints()), an older K does: lbr-cascade", lbr_8, VPMU_POLICY_SHARED },
+	{ "lbr-cascade", "an older K loses its counter, and V the branch records",
+	  "merge_sched_in(), can_add_hw: after one that does not fit none of the list is tried",
+	  NULL, lbr_cascade, VPMU_POLICY_SHARED },
 	{ "lbr-equal", "events of the host with equal filters, and one with another",
 	  "__intel_shared_reg_get_constraints(): equal values share", NULL,
 	  lbr_equal, VPMU_POLICY_SHARED },
@@ -797,8 +815,8 @@ static const struct contention_case cases[] = {
 	{ "mediated-keeps", "a guest and a host that each want every counter",
 	  "perf_load_guest_context(): the host's events leave at entry", NULL, mediated_keeps,
 	  VPMU_POLICY_MEDIATED },
-	{ "direct-keeps", "a guest without a host that has perf", "there is nobody to contend with",
-	  NULL, direct_keeps, VPMU_POLICY_DIRECT },
+	{ "direct-keeps", "a guest without a host that has perf",
+	  "there is nobody to contend with", NULL, direct_keeps, VPMU_POLICY_DIRECT },
 };
 
 const struct contention_case *contention_case_at(size_t i)
@@ -816,7 +834,7 @@ const char *contention_case_run(const struct contention_case *c,
 		return "no memory";
 	result->n = 0;
 	if (log)
-		log->n = 0;
+		memset(log, 0, sizeof(*log));
 	w->log = log;
 	w->result = result;
 	world_init(w, c->policy);

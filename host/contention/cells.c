@@ -169,6 +169,27 @@ static void make_side(struct actor *a, const char *name, enum vpmu_perf_class cl
 	a->attr.exclude_guest = id->policy == VPMU_POLICY_MEDIATED && !guest;
 }
 
+/* Whether one of the sides is the guest's. */
+static bool involves_guest(const struct contention_cell_id *id)
+{
+	return id->incumbent == VPMU_TASK_PINNED || id->newcomer == VPMU_TASK_PINNED;
+}
+
+const char *contention_cell_kernel(const struct contention_cell_id *id)
+{
+	if (id->policy == VPMU_POLICY_DIRECT || !involves_guest(id))
+		return NULL;
+	if (id->resource == CONTENTION_METRICS)
+		return "KVM offers its guests no PERF_METRICS";
+	if (id->resource != CONTENTION_LBR)
+		return NULL;
+	if (id->policy == VPMU_POLICY_MEDIATED)
+		return "KVM offers no branch records with a mediated vPMU";
+	return "both are active: the guest's needs nothing but the fake counter 58 "
+	       "(intel_vlbr_constraints()), and the host's records stay empty "
+	       "(vlbr_exclude_host())";
+}
+
 static void make_sides(struct cell_run *r, const struct contention_cell_id *id)
 {
 	bool guest = id->newcomer == VPMU_TASK_PINNED;
@@ -225,40 +246,47 @@ static unsigned int wait_turns(struct cell_run *r, const struct cell_loser *l)
 	return turns <= most ? turns : most;
 }
 
+static void log_trigger(struct cell_run *r, const struct cell_loser *l, const char *when,
+			const char *what)
+{
+	world_log(&r->w, "%s: %s: %s", when, what, is_back(r, l) ? "it is back" : "not back");
+}
+
 static void pull_trigger(struct cell_run *r, const struct cell_loser *l,
 			 enum contention_trigger trigger, const char *when)
 {
-	const char *name = l->actor->name;
 	struct contention_world *w = &r->w;
+	char text[64];
 	unsigned int turns;
 
 	switch (trigger) {
 	case CONTENTION_RELEASE:
-		world_log(w, "%s: nothing else happens", when);
+		log_trigger(r, l, when, "nothing else happens");
 		break;
 	case CONTENTION_TIMER:
 		turns = wait_turns(r, l);
-		world_log(w, "%s: %u multiplexing interval%s pass%s", when, turns,
-			  turns == 1 ? "" : "s", turns == 1 ? "es" : "");
+		snprintf(text, sizeof(text), "%u multiplexing interval%s pass%s", turns,
+			 turns == 1 ? "" : "s", turns == 1 ? "es" : "");
+		log_trigger(r, l, when, text);
 		break;
 	case CONTENTION_SWITCH:
 		world_put(w);
 		world_log(w, "%s: the task is switched out", when);
 		world_load(w, 0);
-		world_log(w, "%s: the task is switched in", when);
+		log_trigger(r, l, when, "the task is switched in");
 		break;
 	case CONTENTION_ENABLE:
 		world_disable(w, l->actor, l->i);
 		world_enable(w, l->actor, l->i);
-		world_log(w, "%s: the %s that lost is disabled and enabled", when, name);
+		log_trigger(r, l, when, "the loser is disabled and enabled");
 		break;
 	case CONTENTION_CREATE:
 		world_create(w, l->actor, l->i);
-		world_log(w, "%s: the %s that lost is closed and opened anew", when, name);
+		log_trigger(r, l, when, "the loser is closed and opened anew");
 		break;
 	case CONTENTION_EXIT:
 		world_guest(w, false);
-		world_log(w, "%s: the CPU leaves the guest", when);
+		log_trigger(r, l, when, "the CPU leaves the guest");
 		break;
 	case CONTENTION_TRIGGERS:
 		break;
@@ -393,7 +421,7 @@ const char *contention_cell_run(const struct contention_cell_id *id,
 	memset(cell->released, -1, sizeof(cell->released));
 	cell->id = *id;
 	if (log)
-		log->n = 0;
+		memset(log, 0, sizeof(*log));
 	start(r, id, log);
 	actor_side(&r->w, &r->incumbent, &cell->incumbent);
 	actor_side(&r->w, &r->newcomer, &cell->newcomer);
@@ -403,6 +431,8 @@ const char *contention_cell_run(const struct contention_cell_id *id,
 		look_at_modes(r, cell);
 	world_fini(&r->w);
 	broken = r->w.broken;
+	if (log)
+		log->base = log->n;
 	if (!broken && cell->loser != CONTENTION_NOBODY)
 		broken = try_triggers(r, id, &l, log, cell);
 	if (!broken && id->policy == VPMU_POLICY_MEDIATED)

@@ -88,6 +88,8 @@ struct contention_cell {
 /* What was done, and in what state that left everyone. */
 struct contention_log {
 	unsigned int n;
+	unsigned int base; /* of a cell: steps before the first trigger, each of which
+			      begins anew after them */
 	struct {
 		char done[160];
 		char after[200];
@@ -128,6 +130,9 @@ bool contention_cell_find(const char *name, struct contention_cell_id *id);
 /** Its name, of at most CONTENTION_NAME - 1 characters. */
 #define CONTENTION_NAME 40
 void contention_cell_name(const struct contention_cell_id *id, char name[CONTENTION_NAME]);
+
+/** What Linux does where it is something else, with the function; or NULL. */
+const char *contention_cell_kernel(const struct contention_cell_id *id);
 
 /**
  * Run a cell: once for the outcome, and once for each trigger.
