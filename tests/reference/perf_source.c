@@ -156,8 +156,9 @@ static void what_to_count(struct perf_source *s, const struct perf_config *cfg,
 		op->fixed = (int8_t)upto(s, cfg->n_fixed);
 		op->select = 0;
 	}
-	if (chance(s, 4)) {
-		op->shared = (uint8_t)upto(s, VPMU_SHARED_COUNT);
+	if (chance(s, 5)) {
+		op->shared = (uint8_t)(chance(s, 5) ? upto(s, VPMU_SHARED_COUNT) :
+				       chance(s, 8) ? VPMU_SHARED_LBR : VPMU_SHARED_OFFCORE_RSP);
 		op->extra = chance(s, 2) ? VPMU_SHARED_ALONE : upto(s, 3);
 		if (chance(s, 4))
 			op->flags |= PERF_NO_COUNTER;
