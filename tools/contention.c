@@ -26,7 +26,7 @@ static const enum vpmu_policy policies[] = {
 static const char *const resource_titles[CONTENTION_RESOURCES] = {
 	[CONTENTION_GP] = "an event for any GP counter; the incumbents have all 8",
 	[CONTENTION_FIXED] = "an event for one fixed counter alone; the incumbent has it",
-	[CONTENTION_MOVABLE] = "an event for fixed counter 0 or a GP one; the incumbent has the former",
+	[CONTENTION_MOVABLE] = "an event for fixed counter 0 or a GP one; the former is taken",
 	[CONTENTION_LBR] = "the branch records, each side with a filter of its own",
 	[CONTENTION_METRICS] = "PERF_METRICS with the slots counter",
 };
