@@ -66,6 +66,7 @@ static void start(uint8_t choice)
 	cfg.version = 1 + choice / n % cfg.model->version;
 	cfg.n_fixed = cfg.version == 1 ? 0 : -1;
 	cfg.capabilities = cfg.model->capabilities;
+	cfg.cpuid_base = choice & 0x80 ? 0x40000100 : 0;
 	cfg.provider = &machine.direct.provider;
 	cfg.ops = &machine.script.ops;
 	cfg.ctx = &machine.script;

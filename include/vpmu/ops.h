@@ -49,8 +49,10 @@ struct vpmu_ops {
 
 	/*
 	 * Make the vCPU call vpmu_arch_service() before it enters the guest
-	 * again. Called from the first half of an overflow: from anywhere, NMI
-	 * and other threads included; may not block or take a lock. Not NULL.
+	 * again (and vpmu_perf_service(), vpmu_pv_service(), where they are). Called
+	 * from the first half of an overflow, of a loss or of a timer: from anywhere,
+	 * NMI and other threads included; and from a guest's access that leaves
+	 * something to do. May not block or take a lock. Not NULL.
 	 */
 	void (*kick)(void *ctx);
 
