@@ -34,6 +34,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -60,7 +61,7 @@
 enum class { CP, TP, CF, TF, CLASSES };
 enum resource { GP, FIXED, MOVABLE, RESOURCES, CYCLES = RESOURCES };
 enum trigger { RELEASE, TIMER, SWITCH, ENABLE, CREATE, TRIGGERS };
-enum state { ACTIVE, INACTIVE, ERROR, OFF, UNKNOWN };
+enum state { ACTIVE, INACTIVE, ERROR, OFF, UNKNOWN, STATES };
 enum loser { NOBODY, INCUMBENT, NEWCOMER, BOTH };
 
 static const char *const class_name[] = {"CP", "TP", "CF", "TF"};
@@ -319,22 +320,58 @@ static enum state state_of(int fd)
 	return OFF;
 }
 
-/* Whether the event runs at some time during several rotations. */
+static void start_timer(int fd, unsigned int ms)
+{
+	const struct itimerspec t = {.it_value.tv_nsec = ms * NS_PER_MS};
+
+	if (timerfd_settime(fd, 0, &t, NULL))
+		die("timerfd_settime: %s", strerror(errno));
+}
+
+static bool timer_expired(int fd)
+{
+	uint64_t expirations;
+
+	return read(fd, &expirations, sizeof(expirations)) == sizeof(expirations);
+}
+
+static bool runs_before(int timer, int fd, const struct reading *first, bool was_error)
+{
+	uint64_t end = now_ns() + 10000 * NS_PER_MS;
+	struct reading r;
+	bool expired;
+
+	do {
+		expired = timer_expired(timer);
+		if (read_event(fd, &r) && (was_error || r.running > first->running))
+			return true;
+		if (now_ns() > end)
+			die("a timer does not expire");
+	} while (!expired);
+	return false;
+}
+
+/*
+ * Whether the event runs at some time during several rotations. A clock does not
+ * tell that they took place, since interrupts of a virtual CPU may come late; a
+ * timer of this CPU does that expires after the rotation's.
+ */
 static bool runs(int fd)
 {
-	uint64_t end = now_ns() + ROTATIONS * SHORT_MS * NS_PER_MS;
-	struct reading first, r;
+	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	struct reading first;
+	bool was_error, ran = false;
 	unsigned int i;
 
-	if (!read_event(fd, &first))
-		first.running = UINT64_MAX;
-	for (i = 0; i < 100 || now_ns() < end; i++) {
-		if (!read_event(fd, &r))
-			continue;
-		if (r.running > first.running || first.running == UINT64_MAX)
-			return true;
+	if (timer < 0)
+		die("timerfd_create: %s", strerror(errno));
+	was_error = !read_event(fd, &first);
+	for (i = 0; i < ROTATIONS && !ran; i++) {
+		start_timer(timer, SHORT_MS + 1);
+		ran = runs_before(timer, fd, &first, was_error);
 	}
-	return false;
+	close(timer);
+	return ran;
 }
 
 /* ---- cells */
@@ -363,28 +400,40 @@ static void close_side(struct side *s)
 		close_event(s->fd[--s->n]);
 }
 
-/* The worst state of any of its events, and the last one that is in it. */
-static enum state side_state(const struct side *s, unsigned int *which)
-{
-	enum state worst = ACTIVE, state;
-	unsigned int i;
+/* How many events are in which state, and the last one in the worst. */
+struct census {
+	unsigned int count[STATES], which;
+};
 
+static void take_census(const struct side *s, struct census *c)
+{
+	unsigned int i, state, worst = ACTIVE;
+
+	memset(c, 0, sizeof(*c));
 	for (i = 0; i < s->n; i++) {
 		state = state_of(s->fd[i]);
+		c->count[state]++;
 		if (state >= worst) {
 			worst = state;
-			*which = i;
+			c->which = i;
 		}
 	}
-	return worst;
+}
+
+static enum state worst(const struct census *c)
+{
+	unsigned int state = STATES - 1;
+
+	while (state > ACTIVE && !c->count[state])
+		state--;
+	return state;
 }
 
 struct cell {
 	enum resource resource;
 	enum class incumbent, newcomer;
-	enum state incumbent_state, newcomer_state;
+	struct census incumbents, newcomers;
 	enum loser loser;
-	unsigned int which; /* event of the loser's */
 	bool held[TRIGGERS], released[TRIGGERS];
 };
 
@@ -402,14 +451,12 @@ static void fill(const struct cell *c, struct side *inc, struct side *new)
 static void run_cell(struct cell *c)
 {
 	struct side inc, new;
-	unsigned int i = 0, n = 0;
 
 	fill(c, &inc, &new);
-	c->incumbent_state = side_state(&inc, &i);
-	c->newcomer_state = side_state(&new, &n);
-	c->loser = (c->incumbent_state != ACTIVE ? INCUMBENT : NOBODY) |
-		   (c->newcomer_state != ACTIVE ? NEWCOMER : NOBODY);
-	c->which = c->loser == INCUMBENT ? i : n;
+	take_census(&inc, &c->incumbents);
+	take_census(&new, &c->newcomers);
+	c->loser = (worst(&c->incumbents) != ACTIVE ? INCUMBENT : NOBODY) |
+		   (worst(&c->newcomers) != ACTIVE ? NEWCOMER : NOBODY);
 }
 
 /* Whether the cell's loser comes back. */
@@ -421,7 +468,7 @@ static bool run_trigger(const struct cell *c, bool released, enum trigger trigge
 	fill(c, &inc, &new);
 	lost = c->loser == INCUMBENT ? &inc : &new;
 	won = c->loser == INCUMBENT ? &new : &inc;
-	fd = lost->fd[c->which];
+	fd = lost->fd[c->loser == INCUMBENT ? c->incumbents.which : c->newcomers.which];
 	if (trigger != TIMER && state_of(fd) == ACTIVE)
 		run_void = true;
 	if (released)
@@ -548,11 +595,16 @@ static void rule(struct cell *c)
 	enum class lost = older ? c->newcomer : c->incumbent;
 	bool pinned = lost == CP || lost == TP;
 	enum state state = pinned ? ERROR : INACTIVE;
+	struct census *loser;
 
+	c->incumbents.count[ACTIVE] = incumbents(c->resource);
+	c->newcomers.count[ACTIVE] = 1;
 	if (c->resource == MOVABLE)
 		return; /* both run */
 	c->loser = older ? NEWCOMER : INCUMBENT;
-	*(older ? &c->newcomer_state : &c->incumbent_state) = state;
+	loser = older ? &c->newcomers : &c->incumbents;
+	loser->count[ACTIVE]--;
+	loser->count[state]++;
 	c->released[ENABLE] = true;
 	c->released[CREATE] = true;
 	if (pinned)
@@ -589,23 +641,29 @@ static void add_state(struct text *t, const char *name, int fd)
 
 static void add_side(struct text *t, const char *name, const struct side *s)
 {
-	unsigned int which;
+	struct census c;
 
-	add(t, "%s=%s", name, state_name[side_state(s, &which)]);
+	take_census(s, &c);
+	add(t, "%s=%s", name, state_name[worst(&c)]);
 }
 
-/* How many are in which state. */
+static void list_census(const struct census *c, char *list, size_t size)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0, list[0] = '\0'; i < STATES; i++)
+		if (c->count[i])
+			n += snprintf(list + n, size - n, "%s%u %s", n ? ", " : "", c->count[i],
+				      state_name[i]);
+}
+
 static void add_counts(struct text *t, const char *name, const struct side *s)
 {
-	unsigned int count[ARRAY_SIZE(state_name)] = {0}, i, n = 0;
-	char list[64] = "";
+	struct census c;
+	char list[80];
 
-	for (i = 0; i < s->n; i++)
-		count[state_of(s->fd[i])]++;
-	for (i = 0; i < ARRAY_SIZE(count); i++)
-		if (count[i])
-			n += snprintf(list + n, sizeof(list) - n, "%s%u %s", n ? ", " : "",
-				      count[i], state_name[i]);
+	take_census(s, &c);
+	list_census(&c, list, sizeof(list));
 	add(t, "%s=%s", name, list);
 }
 
@@ -721,6 +779,19 @@ static void case_counter_11(enum class class, struct text *t)
 	add_state(t, "fixed1", fixed);
 }
 
+static void case_counter_12(enum class class, struct text *t)
+{
+	int cf = open_event(CF, GP);
+	struct side k;
+
+	open_side(&k, class, GP, gp_counters - 1);
+	add_counts(t, "K", &k);
+	add_state(t, "CF", cf);
+	k.fd[0] = open_event(class, GP);
+	add_state(t, "CF_when_full", cf);
+	add_state(t, "last", k.fd[0]);
+}
+
 static void case_surplus_three(enum class class, struct text *t)
 {
 	struct side k, cps;
@@ -773,6 +844,14 @@ static void case_equal(enum class class, struct text *t)
 	enable(younger);
 	add_state(t, "recreated_then", older);
 	add_state(t, "other_then", younger);
+}
+
+static void case_equal_flexible(enum class class, struct text *t)
+{
+	int older = open_event(class, FIXED), younger = open_event(class, FIXED);
+
+	add_state(t, "older", older);
+	add_state(t, "younger", younger);
 }
 
 static void case_reenable_fixed(enum class class, struct text *t)
@@ -1114,12 +1193,12 @@ static void end_child(struct child *c)
 	switches_seen = switches();
 }
 
-static char child_state(const struct child *c)
+static unsigned int child_answer(const struct child *c)
 {
-	char s = get_byte(c->from);
+	char answer = get_byte(c->from);
 
 	switches_seen = switches();
-	return s;
+	return answer;
 }
 
 static void wait_end(int from)
@@ -1131,13 +1210,15 @@ static void wait_end(int from)
 		_exit(EXIT_FAIL);
 }
 
+/* Says how many of its events are active. */
 static void child_takes(enum class class, int to, int from)
 {
-	unsigned int which;
+	struct census c;
 	struct side s;
 
 	open_side(&s, class, GP, gp_counters);
-	put_byte(to, side_state(&s, &which));
+	take_census(&s, &c);
+	put_byte(to, c.count[ACTIVE]);
 	wait_end(from);
 }
 
@@ -1151,57 +1232,74 @@ static void child_cpu(int to, int from)
 	child_takes(CP, to, from);
 }
 
-/* Says what it got when it has closed it again. */
 static void child_cpu_leaves(int to, int from)
 {
+	struct census c;
 	struct side s;
-	unsigned int which;
-	enum state state;
 
 	open_side(&s, CP, GP, gp_counters);
-	state = side_state(&s, &which);
+	take_census(&s, &c);
 	close_side(&s);
-	put_byte(to, state);
+	put_byte(to, c.count[ACTIVE]);
 	wait_end(from);
 }
 
-static void with_child(struct side *mine, struct text *t, void (*work)(int to, int from),
-		       const char *other, const char *back)
+/* Keeps what the parent has open, and takes it away while the parent is. */
+static void child_keeps(int to, int from)
 {
-	struct child c;
-	char state;
+	put_byte(to, 0);
+	wait_end(from);
+}
 
-	add_side(t, "before", mine);
-	c = start_child(work);
-	state = child_state(&c);
-	add(t, "%s=%s", other, state_name[(unsigned int)state % ARRAY_SIZE(state_name)]);
-	add_side(t, back, mine);
-	run_check();
-	end_child(&c);
+static struct child with_child(struct text *t, void (*work)(int to, int from), const char *name)
+{
+	struct child c = start_child(work);
+
+	add(t, "%s=%u active", name, child_answer(&c));
+	return c;
 }
 
 static void case_two_tasks(enum class class, struct text *t)
 {
+	struct child other;
 	struct side mine;
 
 	open_side(&mine, class, GP, gp_counters);
-	with_child(&mine, t, child_pinned, "K1", "K0");
+	add_counts(t, "before", &mine);
+	other = with_child(t, child_pinned, "K1");
+	add_counts(t, "K0", &mine);
+	run_check();
+	end_child(&other);
 }
 
 static void case_taken_while_away(enum class class, struct text *t)
 {
-	struct side mine;
+	int k = open_event(class, GP);
+	struct child other = with_child(t, child_cpu, "other");
 
-	open_side(&mine, class, GP, 1);
-	with_child(&mine, t, child_cpu, "other", "K");
+	add_state(t, "K", k);
+	run_check();
+	end_child(&other);
 }
 
 static void case_gone_again(enum class class, struct text *t)
 {
-	struct side mine;
+	int k = open_event(class, GP);
+	struct child other = with_child(t, child_cpu_leaves, "other");
+	struct side cps;
 
-	open_side(&mine, class, GP, 1);
-	with_child(&mine, t, child_cpu_leaves, "other", "not_in_error");
+	add_state(t, "not_in_error", k);
+	run_check();
+	end_child(&other);
+	take_all_but(&cps, 0);
+	run_check();
+	other = start_child(child_keeps);
+	child_answer(&other);
+	close_side(&cps);
+	add_state(t, "held", k);
+	run_check();
+	end_child(&other);
+	add_state(t, "in_error", k);
 }
 
 static const struct test_case {
@@ -1221,6 +1319,8 @@ static const struct test_case {
 	{"counter-7", case_counter_7, TP, "TP=active; K=error", 0, 0},
 	{"counter-9", case_counter_9, TP, "on_cpu=active; on_cpu_again=active; lost=error", 0, 0},
 	{"counter-11", case_counter_11, TP, "watchdog=active; GP=#0 active; fixed1=error", 0, 1},
+	{"counter-12", case_counter_12, TP,
+	 "K=#1 active; CF=active; CF_when_full=inactive; last=active", 0, 0},
 	{"surplus-three", case_surplus_three, TP, "CP=active; K=#3 active, 3 error", 0, 0},
 	{"cascade", case_cascade, TP, "fixed2=error; GP=error", 0, 1},
 	{"reenable-error", case_reenable_error, TP, "while_held=error; K=active", 0, 0},
@@ -1231,6 +1331,8 @@ static const struct test_case {
 	{"equal-pinned-TP", case_equal, TP,
 	 "older=active; younger=error; younger_enabled_again=error; older_recreated=active; "
 	 "younger_left_in_error=error; recreated_then=error; other_then=active", 0, 1},
+	{"equal-flexible", case_equal_flexible, CF, "older=active; younger=inactive", 0, 1},
+	{"equal-flexible-TF", case_equal_flexible, TF, "older=active; younger=inactive", 0, 1},
 	{"reenable-older-CP", case_reenable_older, CP,
 	 "younger_before=active; older=active; rest=active; younger=error", 0, 0},
 	{"reenable-older-TP", case_reenable_older, TP,
@@ -1286,11 +1388,11 @@ static const struct test_case {
 	{"count-kept", case_count_kept, TP, "read=nothing; count=kept; time=stood", 0, 0},
 	{"switch-with-pinned", case_switch_with_pinned, CF,
 	 "without=inactive; flexible=inactive; released=inactive; pinned=active", 0, 1},
-	{"counter-8", case_two_tasks, TP, "before=active; K1=active; K0=active", 0, 0},
-	{"counter-10", case_gone_again, TP, "before=active; other=active; not_in_error=active", 0, 0},
-	{"switch-lost", case_taken_while_away, TP, "before=active; other=active; K=error", 0, 0},
-	{"switch-lost-TF", case_taken_while_away, TF,
-	 "before=active; other=active; K=inactive", 0, 0},
+	{"counter-8", case_two_tasks, TP, "before=#0 active; K1=#0 active; K0=#0 active", 0, 0},
+	{"counter-10", case_gone_again, TP,
+	 "other=#0 active; not_in_error=active; held=error; in_error=error", 0, 0},
+	{"switch-lost", case_taken_while_away, TP, "other=#0 active; K=error", 0, 0},
+	{"switch-lost-TF", case_taken_while_away, TF, "other=#0 active; K=inactive", 0, 0},
 	{"blocked-until-rotation-CF", case_blocked_until_rotation, CF,
 	 "fits=runs; unfit=waits", 1, 1},
 	{"blocked-until-rotation-TF", case_blocked_until_rotation, TF,
@@ -1424,6 +1526,21 @@ static void print_back(const char *name, const bool *back, const char *end)
 	printf("}%s", end);
 }
 
+static void print_side(const char *name, const struct census *c)
+{
+	const char *separator = "";
+	unsigned int i;
+
+	printf("\"%s_state\":\"%s\",\"%s_events\":{", name, state_name[worst(c)], name);
+	for (i = 0; i < STATES; i++) {
+		if (!c->count[i])
+			continue;
+		printf("%s\"%s\":%u", separator, state_name[i], c->count[i]);
+		separator = ",";
+	}
+	printf("},");
+}
+
 /* "KEY=VALUE; KEY=VALUE" */
 static void print_rows(const char *s)
 {
@@ -1455,8 +1572,8 @@ static void print_json(void)
 		       resource_name[c->resource]);
 		printf("\"incumbent\":\"%s\",\"newcomer\":\"%s\",", class_name[c->incumbent],
 		       class_name[c->newcomer]);
-		printf("\"incumbent_state\":\"%s\",\"newcomer_state\":\"%s\",",
-		       state_name[c->incumbent_state], state_name[c->newcomer_state]);
+		print_side("incumbent", &c->incumbents);
+		print_side("newcomer", &c->newcomers);
 		printf("\"loser\":\"%s\",\"back\":{", loser_name[c->loser]);
 		print_back("held", c->held, ",");
 		print_back("released", c->released, "}}");
@@ -1493,11 +1610,14 @@ static void tap_skip(const char *name, const char *why)
 
 static void describe(const struct cell *c, char *out, size_t size)
 {
+	char list[80];
 	enum trigger t;
 	size_t n;
 
-	n = snprintf(out, size, "incumbent %s, newcomer %s; back while held:",
-		     state_name[c->incumbent_state], state_name[c->newcomer_state]);
+	list_census(&c->incumbents, list, sizeof(list));
+	n = snprintf(out, size, "incumbents %s, ", list);
+	list_census(&c->newcomers, list, sizeof(list));
+	n += snprintf(out + n, size - n, "newcomer %s; back while held:", list);
 	for (t = 0; t < TRIGGERS; t++)
 		n += snprintf(out + n, size - n, "%s%s", c->held[t] ? " " : "",
 			      c->held[t] ? trigger_name[t] : "");

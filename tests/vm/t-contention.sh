@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 900
+#
+# Who wins when events contend, on real kernels (tests/selftests), and that
+# `vpmu contention` computes the same, row by row.
+set -uo pipefail
+# shellcheck disable=SC1091 # beside this file
+. "$(dirname "$(readlink -f "$0")")/guest.sh"
+selftests=$VPMU_ROOT/tests/selftests
+program=$VPMU_BUILD/guest/perf_contention
+mkdir -p "$VPMU_BUILD/guest"
+cd "$TMPDIR" || exit 1
+
+if ! gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -o "$program" \
+	"$selftests/perf_contention.c" 2>build.log; then
+	echo "not ok perf_contention: $(head -n 1 build.log)"
+	exit 1
+fi
+library=$TMPDIR/library.json
+if ! "$VPMU_BUILD/vpmu" contention --json >"$library"; then
+	echo 'not ok contention: vpmu contention --json failed'
+	exit 1
+fi
+
+# The second run is with two CPUs, one of them busy.
+for suite in bookworm trixie; do
+	if ! "$VPMU_ROOT/tools/guest-kernel" "$suite" >/dev/null 2>guest-kernel.log; then
+		echo "skip $suite: $(tail -n 1 guest-kernel.log)"
+		continue
+	fi
+	in_guest "$suite" --root --kernel "$suite" -- "$program"
+	in_guest "$suite/json" --smp 2 --root --kernel "$suite" -- sh -c \
+		'(while :; do :; done) & "$1" --json >kernel.json; status=$?; kill $!; exit $status' \
+		sh "$program"
+	python3 "$selftests/same-rows" kernel.json "$library" "$selftests/differences.tsv" |
+		sed -E "s,^(ok|not ok) ,\1 $suite/,"
+	[ "${PIPESTATUS[0]}" = 0 ] || echo "not ok $suite: no rows to compare"
+	rm -f kernel.json
+done
