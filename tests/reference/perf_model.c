@@ -383,20 +383,29 @@ static void tick(struct perf_model *m, int cpu)
 			 (cpu_rotates ? CLASS_BIT(VPMU_CPU_FLEXIBLE) : 0));
 }
 
-/* Where nobody's time goes, and no vCPU asks for its own, the clock may stop. */
-void perf_model_idle(struct perf_model *m, int cpu, bool held)
+/* Somebody's time goes there, or a vCPU asks for its own. */
+static bool clock_goes(const struct perf_model *m, int cpu, bool held)
 {
 	int i;
 
-	if (m->cpu[cpu].batch)
-		return;
 	for (i = 0; i < PERF_EVENTS; i++)
 		if (m->event[i].open && perf_model_cpu_of(m, i) == cpu &&
 		    (m->event[i].state == VPMU_EVENT_ACTIVE ||
 		     m->event[i].state == VPMU_EVENT_INACTIVE))
-			return;
-	if (!held || m->cpu[cpu].task <= 0)
+			return true;
+	return held && m->cpu[cpu].task > 0;
+}
+
+void perf_model_idle(struct perf_model *m, int cpu, bool held)
+{
+	int task = ctx_of_class(m, cpu, VPMU_TASK_FLEXIBLE);
+
+	if (m->cpu[cpu].batch)
+		return;
+	if (!clock_goes(m, cpu, held))
 		m->cpu[cpu].timer = false;
+	else if (m->rotate[cpu] || (task != PERF_NONE && m->rotate[task]))
+		start_timer(m, cpu);
 }
 
 /* Counting -------------------------------------------------------------------- */

@@ -97,8 +97,9 @@ void perf_model_retire(struct perf_model *m, int cpu, enum vpmu_bank bank,
 		       enum vpmu_signal kind);
 
 /**
- * After anything but an instruction: the multiplexing timer ends where nothing
- * could be scheduled. @held: vCPUs' clocks go all the same.
+ * After anything but an instruction: the clock may stop where nobody's time goes,
+ * and the multiplexing timer with it; a wish to rotate outlives it.
+ * @held: vCPUs' clocks go all the same.
  */
 void perf_model_idle(struct perf_model *m, int cpu, bool held);
 
