@@ -87,6 +87,12 @@ static inline bool vpmu_is_direct(const X86VPMU *v)
     return v->vm->policy == VPMU_HOST_POLICY_DIRECT;
 }
 
+/* A property that was not given reads as NULL or, where it was copied, "" */
+static inline const char *vpmu_given(const char *property)
+{
+    return property && *property ? property : NULL;
+}
+
 /* Serve what libvpmu kicked for: after all calls that may have kicked */
 void vpmu_serve(X86VPMU *v);
 

@@ -197,8 +197,8 @@ static VPMUVm *vpmu_vm_new(X86CPU *cpu, VpmuHostPolicy policy,
     VPMUVm *vm = g_new0(VPMUVm, 1);
 
     vm->policy = policy;
-    vm->filter_arg = g_strdup(cpu->vpmu_props.filter);
-    vm->trace_arg = g_strdup(cpu->vpmu_props.trace);
+    vm->filter_arg = g_strdup(vpmu_given(cpu->vpmu_props.filter));
+    vm->trace_arg = g_strdup(vpmu_given(cpu->vpmu_props.trace));
     vm->ops = *ops;
     QTAILQ_INIT(&vm->events);
     qemu_mutex_init(&vm->trace_lock);
@@ -239,7 +239,7 @@ VPMUVm *vpmu_vm_get(X86CPU *cpu, const struct vpmu_model *model,
     VPMUVm *vm = the_vm;
     VpmuHostPolicy policy;
 
-    if (!vpmu_policy_of(p->policy, &policy, errp)) {
+    if (!vpmu_policy_of(vpmu_given(p->policy), &policy, errp)) {
         return NULL;
     }
     if (!vm) {
@@ -250,8 +250,10 @@ VPMUVm *vpmu_vm_get(X86CPU *cpu, const struct vpmu_model *model,
         the_vm = vm;
     } else if (!vpmu_same("pmu-policy", VpmuHostPolicy_str(policy),
                           VpmuHostPolicy_str(vm->policy), errp) ||
-               !vpmu_same("pmu-filter", p->filter, vm->filter_arg, errp) ||
-               !vpmu_same("pmu-trace", p->trace, vm->trace_arg, errp) ||
+               !vpmu_same("pmu-filter", vpmu_given(p->filter),
+                          vm->filter_arg, errp) ||
+               !vpmu_same("pmu-trace", vpmu_given(p->trace),
+                          vm->trace_arg, errp) ||
                !vpmu_same("the PMU's model", model->name,
                           vm->system.model->name, errp)) {
         return NULL;

@@ -633,9 +633,9 @@ static bool vpmu_init(X86VPMU *v, Error **errp)
 
 static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
 {
-    const char *name = p->policy ? "pmu-policy"
-                       : p->filter ? "pmu-filter"
-                       : p->trace ? "pmu-trace" : NULL;
+    const char *name = vpmu_given(p->policy) ? "pmu-policy"
+                       : vpmu_given(p->filter) ? "pmu-filter"
+                       : vpmu_given(p->trace) ? "pmu-trace" : NULL;
 
     if (name) {
         error_setg(errp, "%s: found no PMU under TCG, needed pmu=on with "
