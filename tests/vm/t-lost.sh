@@ -36,6 +36,22 @@ if [[ typed == *$only* ]]; then
 	refused twice --host-event cpu0:cycles:off:off '                ^^^'
 	refused characters --host-event cpu0:zyklän:off '     ^^^^^^'
 	refused filter --event-filter deny:mask=c4/f/10 '          ^^^^^^^'
+	shown=$("$VPMU_BUILD/vpmu" run --dry-run --policy shared --event-filter deny:fixed1 \
+		--trace t --host-event cpu0:cycles -- true)
+	for part in pmu-policy=shared pmu-filter=deny:fixed1 pmu-trace=/proc/self/fd/ ' -S '; do
+		missing=''
+		[[ $shown == *"$part"* ]] || missing="not in the command line"
+		case_of "typed dry run $part" "$missing"
+	done
+	for options in '--pmu none --policy shared' '--policy mine' \
+			'--policy direct --host-event cpu0:cycles'; do
+		status=0
+		# shellcheck disable=SC2086 # these are words
+		"$VPMU_BUILD/vpmu" run $options -- true 2>/dev/null || status=$?
+		wrong=''
+		[ $status = 125 ] || wrong="status $status"
+		case_of "typed $options is refused" "$wrong"
+	done
 fi
 for t in always switched policies filter command trace; do
 	[[ $t != *$only* ]] || timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/lost.py" "$t"
