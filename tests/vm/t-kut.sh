@@ -2,5 +2,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1800
 #
-# kvm-unit-tests' PMU test, where KUT names a checkout.
+# kvm-unit-tests' PMU test under each policy, where KUT names a checkout.
 exec "$(dirname "$(readlink -f "$0")")/../kut" "${KUT:-}"
