@@ -67,10 +67,12 @@ struct vpmu_perf_groups {
 struct vpmu_perf_context {
 	struct vpmu_perf_cpu *cpu;         /* it is scheduled in there, or NULL */
 	struct vpmu_perf_groups groups[2]; /* flexible, pinned */
-	uint64_t time, stamp;              /* time spent scheduled in, until stamp */
+	uint64_t time, stamp;              /* time spent scheduled in, until stamp;
+					      without that of a mediated guest */
 	uint64_t next_index;               /* age of the next group */
 	uint32_t n_timed;                  /* events whose time goes */
 	bool task;
+	bool frozen;                       /* a mediated guest runs: no time goes */
 	bool rotate;                       /* some flexible group did not fit */
 };
 
@@ -188,7 +190,8 @@ void vpmu_perf_disable(struct vpmu_perf_event *ev);
 
 struct vpmu_perf_value {
 	uint64_t count;
-	uint64_t enabled, running; /* time, as read(2) of a perf event gives it */
+	uint64_t enabled, running; /* time, as read(2) of a perf event gives it; while a
+				      mediated guest runs neither goes on */
 	uint64_t overflows;
 	enum vpmu_event_state state; /* a sibling's is at most its leader's */
 };

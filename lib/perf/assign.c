@@ -134,7 +134,6 @@ void vpmu_set_keep(struct vpmu_perf_set *set, struct vpmu_perf_event *ev)
 
 void vpmu_set_remove(struct vpmu_perf_set *set, struct vpmu_perf_event *ev)
 {
-	const struct vpmu_event_attr *attr = &ev->attr.event;
 	unsigned int i;
 
 	for (i = 0; i < set->n_events && set->event[i] != ev; i++)
@@ -143,10 +142,4 @@ void vpmu_set_remove(struct vpmu_perf_set *set, struct vpmu_perf_event *ev)
 		set->event[i] = set->event[i + 1];
 	if (ev->allowed)
 		set->slot[ev->slot] = NULL;
-	if (!attr->shared)
-		return;
-	i = attr->shared;
-	if (!set->shared[i].users || set->shared[i].extra != attr->extra)
-		i = VPMU_SHARED_COUNT; /* the second OFFCORE_RSP */
-	set->shared[i].users--;
 }

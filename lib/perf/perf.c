@@ -37,7 +37,7 @@ enum vpmu_event_state vpmu_perf_state(const struct vpmu_perf_event *ev)
 
 uint64_t vpmu_context_time(const struct vpmu_perf_context *ctx)
 {
-	if (!ctx->cpu)
+	if (!ctx->cpu || ctx->frozen)
 		return ctx->time;
 	return ctx->time + vpmu_silicon_clock(&ctx->cpu->silicon) - ctx->stamp;
 }

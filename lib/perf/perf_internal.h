@@ -44,6 +44,7 @@ bool vpmu_set_add(struct vpmu_perf_set *set, struct vpmu_perf_event *ev,
 		  const struct vpmu_model *model);
 /** Put an event that counts now in, where it is. */
 void vpmu_set_keep(struct vpmu_perf_set *set, struct vpmu_perf_event *ev);
+/** Take an event out of those that count; what it shared is free at the next plan. */
 void vpmu_set_remove(struct vpmu_perf_set *set, struct vpmu_perf_event *ev);
 
 /* sched.c */

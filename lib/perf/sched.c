@@ -434,6 +434,14 @@ void vpmu_perf_sched_out(struct vpmu_perf_cpu *cpu)
 	(void)vpmu_perf_commit(cpu);
 }
 
+/* All events of the host exclude a mediated guest, and so does their time. */
+static void sched_freeze(struct vpmu_perf_cpu *cpu, struct vpmu_perf_context *ctx, bool freeze)
+{
+	ctx->time = vpmu_context_time(ctx);
+	ctx->stamp = vpmu_silicon_clock(&cpu->silicon);
+	ctx->frozen = freeze;
+}
+
 void vpmu_perf_guest(struct vpmu_perf_cpu *cpu, bool entered)
 {
 	struct vpmu_vcpu *vcpu = cpu->task ? cpu->task->vcpu : NULL;
@@ -446,10 +454,13 @@ void vpmu_perf_guest(struct vpmu_perf_cpu *cpu, bool entered)
 		vcpu->stamp = vpmu_silicon_clock(&cpu->silicon);
 	}
 	cpu->guest = entered;
-	if (perf_mediated(cpu))
+	if (perf_mediated(cpu)) {
+		sched_freeze(cpu, &cpu->ctx, entered);
+		sched_freeze(cpu, &cpu->task->ctx, entered);
 		vpmu_sched_all(cpu);
-	else
+	} else {
 		sched_mode(cpu);
+	}
 	(void)vpmu_perf_commit(cpu);
 }
 

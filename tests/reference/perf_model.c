@@ -423,12 +423,13 @@ static void occur(struct perf_model_event *e, int64_t n)
 		e->left += (int64_t)e->attr.event.period;
 }
 
-static void time_passes(struct perf_model *m, int i, bool guest)
+/* Time in which a mediated guest runs exists for it alone. */
+static void time_passes(struct perf_model *m, int i, int cpu)
 {
 	struct perf_model_event *e = &m->event[i];
 	enum vpmu_event_state state = perf_model_state(m, i);
 
-	if (e->guests && !guest)
+	if (e->guests ? !m->cpu[cpu].guest : mediated_guest(m, cpu))
 		return;
 	if (state == VPMU_EVENT_ACTIVE)
 		e->running++;
@@ -455,7 +456,7 @@ void perf_model_retire(struct perf_model *m, int cpu, enum vpmu_bank bank,
 
 		if (!e->open || perf_model_cpu_of(m, i) != cpu)
 			continue;
-		time_passes(m, i, guest);
+		time_passes(m, i, cpu);
 		if (perf_model_state(m, i) != VPMU_EVENT_ACTIVE)
 			continue;
 		if (guest ? e->attr.exclude_guest : e->attr.exclude_host)
