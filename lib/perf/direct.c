@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #include <vpmu/direct.h>
-#include <vpmu/msr.h>
-#include <vpmu/state.h>
+
+#include "totals.h"
 
 struct direct_event {
 	struct vpmu_event head;
@@ -9,12 +9,6 @@ struct direct_event {
 	uint32_t slot;
 	uint32_t zero;
 };
-
-/*
- * A total that no CPU reaches: 9 years at a thousand million a second. A loaded
- * one must stay below it, so that no sum of totals ever wraps.
- */
-#define DIRECT_TOTAL_MAX	((uint64_t)1 << 58)
 
 static struct vpmu_direct *direct_of(struct vpmu_provider *p)
 {
@@ -54,8 +48,8 @@ int vpmu_direct_init(struct vpmu_direct *d, const struct vpmu_silicon_config *cf
 	return 0;
 }
 
-static int resolve(const struct vpmu_direct *d, const struct vpmu_event_attr *attr,
-		   struct vpmu_recipe *recipe)
+static int direct_resolve(const struct vpmu_direct *d,
+			  const struct vpmu_event_attr *attr, struct vpmu_recipe *recipe)
 {
 	return vpmu_event_resolve(d->provider.model, attr->select, attr->fixed,
 				  attr->banks, d->silicon.cfg.supplied, recipe);
@@ -66,23 +60,8 @@ static enum vpmu_quality direct_quality(struct vpmu_provider *p,
 {
 	struct vpmu_recipe recipe;
 
-	resolve(direct_of(p), attr, &recipe);
+	direct_resolve(direct_of(p), attr, &recipe);
 	return recipe.quality;
-}
-
-/* The slots that can count an event, fixed ones only as the table says. */
-static uint32_t allowed_slots(const struct vpmu_model *model,
-			      const struct vpmu_event_attr *attr)
-{
-	const uint64_t condition = VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK;
-	const struct vpmu_event_def *def;
-	uint32_t slots;
-
-	def = vpmu_event_find(model, attr->select, attr->fixed);
-	slots = def->gp_mask;
-	if (def->fixed >= 0 && (attr->fixed >= 0 || !(attr->select & condition)))
-		slots |= 1u << (model->n_gp + (unsigned int)def->fixed);
-	return slots;
 }
 
 /*
@@ -99,7 +78,7 @@ static int find_slot(const struct vpmu_direct *d, const struct vpmu_event_attr *
 		return -VPMU_EINVAL;
 	if (attr->slot >= 0)
 		return d->event[attr->slot] ? -VPMU_EBUSY : attr->slot;
-	allowed = allowed_slots(model, attr);
+	allowed = vpmu_event_slots(model, attr->select, attr->fixed);
 	for (i = 0; i < n; i++)
 		if (allowed >> i & 1 && !d->event[i])
 			return i;
@@ -116,7 +95,7 @@ static int direct_create(struct vpmu_provider *p, struct vpmu_event *ev,
 
 	if (attr->size < sizeof(*attr))
 		return -VPMU_EINVAL;
-	err = resolve(d, attr, &recipe);
+	err = direct_resolve(d, attr, &recipe);
 	if (err)
 		return err;
 	slot = find_slot(d, attr);
@@ -193,52 +172,20 @@ static int direct_commit(struct vpmu_provider *p)
 	return 0;
 }
 
-/* The totals: u32 signals, u32 banks, then a u64 for each signal and bank. */
 static int direct_save(struct vpmu_provider *p, void *buf, size_t size, size_t *used)
 {
-	struct vpmu_state_cursor c = { .data = buf, .size = size };
-	struct vpmu_signal_words totals;
-	unsigned int i, b;
-
-	vpmu_silicon_totals(&direct_of(p)->silicon, &totals);
-	vpmu_state_put(&c, VPMU_SIGNAL_COUNT, 4);
-	vpmu_state_put(&c, VPMU_BANK_COUNT, 4);
-	for (i = 0; i < VPMU_SIGNAL_COUNT; i++)
-		for (b = 0; b < VPMU_BANK_COUNT; b++)
-			vpmu_state_put(&c, totals.word[i][b], 8);
-	*used = c.pos;
-	return c.error;
+	return vpmu_totals_save(&direct_of(p)->silicon, buf, size, used);
 }
 
-/* A library with fewer signals had them in the same order; the rest go on at 0. */
 static int direct_load(struct vpmu_provider *p, const void *buf, size_t size)
 {
-	struct vpmu_state_cursor c = { .data = (uint8_t *)buf, .size = size };
 	struct vpmu_direct *d = direct_of(p);
-	struct vpmu_signal_words totals;
-	uint64_t n_signals, n_banks;
-	unsigned int i, b;
+	unsigned int i;
 
 	for (i = 0; i < VPMU_SLOTS_MAX; i++)
 		if (d->event[i])
 			return -VPMU_EBUSY;
-	n_signals = vpmu_state_get(&c, 4);
-	n_banks = vpmu_state_get(&c, 4);
-	if (c.error)
-		return c.error;
-	if (n_signals > VPMU_SIGNAL_COUNT || n_banks > VPMU_BANK_COUNT)
-		return -VPMU_ENOSYS;
-	memset(&totals, 0, sizeof(totals));
-	for (i = 0; i < n_signals; i++)
-		for (b = 0; b < n_banks; b++) {
-			totals.word[i][b] = vpmu_state_get(&c, 8);
-			if (totals.word[i][b] > DIRECT_TOTAL_MAX)
-				return -VPMU_EINVAL;
-		}
-	if (c.error || c.pos != size)
-		return -VPMU_EINVAL;
-	vpmu_silicon_rebase(&d->silicon, &totals);
-	return 0;
+	return vpmu_totals_load(&d->silicon, buf, size);
 }
 
 /* Held before it is read, and read before it is let go. */
