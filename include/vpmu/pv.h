@@ -52,7 +52,7 @@ struct vpmu_pv_config {
 	bool alone;                 /* no vpmu_arch has the vCPUs' providers too: their
 				       state is saved and loaded here */
 };
-#define VPMU_PV_EVENTS_MAX 65536u
+#define VPMU_PV_EVENTS_MAX 8192u
 
 /**
  * Bytes of a VM's part and of a vCPU's part (multiples of 8; memory aligned to 8),

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The paravirtual PMU: configuration, CPUID, RESET, queries. */
+#include "pv_internal.h"
+
+#define PV_EVENTS	512u
+#define PV_OVERFLOWS	1000u
+#define PV_VCPUS_MAX	65535u
+#define PV_FEATURES	(VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_VECTOR | VPMU_PV_HAS_NESTED)
+
+/* Of struct vpmu_provider_ops and struct vpmu_ops: what is needed. */
+#define PV_PROVIDER_SIZE (offsetof(struct vpmu_provider_ops, load) + sizeof(void *))
+#define PV_OPS_SIZE	(offsetof(struct vpmu_ops, unlock) + sizeof(void *))
+
+static int pv_refuse(struct vpmu_error *err, const char *what, uint64_t asked,
+		     uint64_t available)
+{
+	if (err) {
+		err->what = what;
+		err->asked = asked;
+		err->available = available;
+	}
+	return -VPMU_EINVAL;
+}
+
+static int pv_check_provider(const struct vpmu_provider_ops *p, struct vpmu_error *err)
+{
+	if (!p || p->size < PV_PROVIDER_SIZE)
+		return pv_refuse(err, "provider's ops' size", p ? p->size : 0,
+				 PV_PROVIDER_SIZE);
+	if (p->event_size < sizeof(struct vpmu_event) || p->event_size % 8)
+		return pv_refuse(err, "provider's event size, a multiple of 8",
+				 p->event_size, sizeof(struct vpmu_event));
+	return 0;
+}
+
+static int pv_check_limits(const struct vpmu_pv_config *cfg, struct vpmu_error *err)
+{
+	const uint32_t abis = VPMU_PV_ABI_1 | VPMU_PV_ABI_2;
+
+	if (!cfg->abi || cfg->abi & ~abis)
+		return pv_refuse(err, "abi", cfg->abi, abis);
+	if (!cfg->n_vcpus || cfg->n_vcpus > PV_VCPUS_MAX)
+		return pv_refuse(err, "n_vcpus, at least 1", cfg->n_vcpus, PV_VCPUS_MAX);
+	if (cfg->n_events > VPMU_PV_EVENTS_MAX)
+		return pv_refuse(err, "n_events", cfg->n_events, VPMU_PV_EVENTS_MAX);
+	if (cfg->n_slots > VPMU_PV_SLOTS)
+		return pv_refuse(err, "n_slots", cfg->n_slots, VPMU_PV_SLOTS);
+	if (cfg->features & ~PV_FEATURES)
+		return pv_refuse(err, "features", cfg->features, PV_FEATURES);
+	if (cfg->period_min > VPMU_PV_LEFT_MAX)
+		return pv_refuse(err, "period_min", cfg->period_min, VPMU_PV_LEFT_MAX);
+	if (cfg->filter && vpmu_filter_check(cfg->filter))
+		return pv_refuse(err, "event filter's entries, action and flags",
+				 cfg->filter->n_events, VPMU_FILTER_EVENTS_MAX);
+	return 0;
+}
+
+static int pv_check(const struct vpmu_pv_config *cfg, const struct vpmu_provider_ops *provider,
+		    struct vpmu_error *err)
+{
+	int ret;
+
+	if (!cfg || cfg->size < sizeof(*cfg))
+		return pv_refuse(err, "config's size", cfg ? cfg->size : 0, sizeof(*cfg));
+	/* Generic events are translated into Intel's encodings. */
+	if (!cfg->model || cfg->model->vendor != VPMU_VENDOR_INTEL)
+		return pv_refuse(err, "model's vendor, limited to Intel",
+				 cfg->model ? cfg->model->vendor : 0, VPMU_VENDOR_INTEL);
+	ret = pv_check_provider(provider, err);
+	return ret ? ret : pv_check_limits(cfg, err);
+}
+
+static uint32_t pv_or(uint32_t value, uint32_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+int vpmu_pv_size(const struct vpmu_pv_config *cfg, const struct vpmu_provider_ops *provider,
+		 size_t *vm_bytes, size_t *vcpu_bytes, struct vpmu_error *err)
+{
+	int ret = pv_check(cfg, provider, err);
+
+	if (ret)
+		return ret;
+	*vm_bytes = sizeof(struct vpmu_pv_vm) + pv_vcpus_bytes(cfg->n_vcpus) +
+		    pv_or(cfg->n_events, PV_EVENTS) * sizeof(struct pv_event);
+	*vcpu_bytes = sizeof(struct vpmu_pv) +
+		      (size_t)pv_or(cfg->n_slots, VPMU_PV_SLOTS) * provider->event_size;
+	return 0;
+}
+
+int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
+		    const struct vpmu_provider_ops *provider, struct vpmu_error *err)
+{
+	size_t vm_bytes, vcpu_bytes;
+	int ret = vpmu_pv_size(cfg, provider, &vm_bytes, &vcpu_bytes, err);
+
+	if (ret)
+		return ret;
+	memset(vm, 0, vm_bytes);
+	vm->model = cfg->model;
+	vm->filter = cfg->filter;
+	vm->provider = provider;
+	vm->period_min = cfg->period_min;
+	vm->abi = cfg->abi;
+	vm->features = cfg->features;
+	vm->n_vcpus = cfg->n_vcpus;
+	vm->n_events = pv_or(cfg->n_events, PV_EVENTS);
+	vm->n_slots = pv_or(cfg->n_slots, VPMU_PV_SLOTS);
+	vm->overflows_max = pv_or(cfg->overflows_max, PV_OVERFLOWS);
+	vm->alone = cfg->alone;
+	return 0;
+}
+
+static bool pv_has_hooks(const struct vpmu_ops *ops)
+{
+	return ops && ops->size >= PV_OPS_SIZE && ops->kick && ops->interrupt &&
+	       ops->gpa_read && ops->gpa_write && ops->gpa_map && ops->gpa_unmap &&
+	       !ops->lock == !ops->unlock;
+}
+
+int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
+		 struct vpmu_provider *provider, const struct vpmu_ops *ops, void *ctx)
+{
+	const struct vpmu_provider_ops *p;
+
+	if (!pv_has_hooks(ops) || number >= vm->n_vcpus || pv_vcpus(vm)[number])
+		return -VPMU_EINVAL;
+	if (!provider || provider->ops != vm->provider || provider->model != vm->model)
+		return -VPMU_EINVAL;
+	p = provider->ops;
+	memset(v, 0, sizeof(*v));
+	v->vm = vm;
+	v->provider = provider;
+	v->ops = ops;
+	v->ctx = ctx;
+	v->number = number;
+	if (p->size >= offsetof(struct vpmu_provider_ops, clock) + sizeof(p->clock))
+		v->clock = p->clock;
+	if (p->size >= offsetof(struct vpmu_provider_ops, running) + sizeof(p->running))
+		v->running = p->running;
+	pv_vcpus(vm)[number] = v;
+	return 0;
+}
+
+/* Everything is given back; nothing more is written into a page. */
+static void pv_stop(struct vpmu_pv *v)
+{
+	void *page;
+
+	vpmu_pvs_begin(v);
+	pv_lock(v);
+	page = v->page;
+	v->page = NULL;
+	v->page_gpa = 0;
+	v->vector = 0;
+	vpmu_pvs_disable_all(v, VPMU_PV_ABI_1 | VPMU_PV_ABI_2);
+	pv_unlock(v);
+	v->nmi = false;
+	v->irq = false;
+	vpmu_pvs_end(v);
+	vpmu_pvs_release_parked(v);
+	if (page)
+		v->ops->gpa_unmap(v->ctx, page, PV_PAGE);
+}
+
+void vpmu_pv_reset(struct vpmu_pv *v)
+{
+	pv_stop(v);
+}
+
+void vpmu_pv_fini(struct vpmu_pv *v)
+{
+	pv_stop(v);
+	pv_vcpus(v->vm)[v->number] = NULL;
+}
+
+void vpmu_pv_vm_reset(struct vpmu_pv_vm *vm)
+{
+	struct vpmu_pv *v = NULL;
+	uint32_t i;
+
+	for (i = 0; i < vm->n_vcpus && !v; i++)
+		v = pv_vcpus(vm)[i];
+	if (!v) /* nobody can have opened anything */
+		return;
+	vpmu_pve_close_all(v);
+	for (i = 0; i < vm->n_vcpus; i++)
+		if (pv_vcpus(vm)[i])
+			pv_stop(pv_vcpus(vm)[i]);
+}
+
+/* Leaf VPMU_CPUID_PV; see also the operation VERSION. */
+static void pv_leaf(const struct vpmu_pv *v, struct vpmu_cpuid *regs)
+{
+	const struct vpmu_pv_vm *vm = v->vm;
+
+	regs->eax = VPMU_PV_VERSION | vm->n_slots << 8 |
+		    (uint32_t)(vm->model->n_gp + vm->model->n_fixed) << 16;
+	regs->ebx = vm->features;
+	regs->ecx = vm->n_events;
+	regs->edx = VPMU_PV_HYPERCALL;
+}
+
+bool vpmu_pv_cpuid(const struct vpmu_pv *v, uint32_t base, uint32_t leaf,
+		   struct vpmu_cpuid *regs)
+{
+	if (!(v->vm->abi & VPMU_PV_ABI_2) || leaf < base || leaf - base > VPMU_CPUID_PV)
+		return false;
+	switch (leaf - base) {
+	case 0:
+		regs->eax = base + VPMU_CPUID_PV;
+		regs->ebx = VPMU_CPUID_SIGNATURE_EBX;
+		regs->ecx = VPMU_CPUID_SIGNATURE_ECX;
+		regs->edx = VPMU_CPUID_SIGNATURE_EDX;
+		break;
+	case VPMU_CPUID_FEATURES:
+		regs->eax |= VPMU_CPUID_FEATURE_PV;
+		break;
+	case VPMU_CPUID_LOSS:
+		regs->ecx = (uint32_t)v->provider->time_hz;
+		regs->edx = (uint32_t)(v->provider->time_hz >> 32);
+		break;
+	default:
+		pv_leaf(v, regs);
+		break;
+	}
+	return true;
+}
+
+bool vpmu_pv_event_info(struct vpmu_pv *v, uint32_t i, struct vpmu_pv_info *info)
+{
+	const struct pv_event *ev;
+	bool open;
+
+	if (i >= v->vm->n_events)
+		return false;
+	pv_lock(v);
+	ev = pv_event_at(v->vm, i);
+	open = ev->abi;
+	info->id = ev->id;
+	info->abi = ev->abi;
+	info->loss = ev->loss;
+	info->throttled = ev->throttled;
+	info->vcpu = (int32_t)ev->vcpu - 1;
+	info->type = ev->what.type;
+	info->config = ev->what.config;
+	info->count = ev->count;
+	info->time_enabled = ev->enabled;
+	info->time_running = ev->running < ev->enabled ? ev->running : ev->enabled;
+	info->overflows = ev->overflows;
+	pv_unlock(v);
+	return open;
+}
+
+bool vpmu_pv_told(struct vpmu_pv *v, size_t i, struct vpmu_told *told)
+{
+	const struct vpmu_event_def *def;
+	bool any;
+
+	pv_lock(v);
+	any = i < v->vm->n_told;
+	if (any) {
+		told->select = v->vm->told[i].select;
+		told->times = v->vm->told[i].times;
+	}
+	pv_unlock(v);
+	if (!any)
+		return false;
+	def = vpmu_event_find(v->vm->model, told->select, -1);
+	told->name = def ? def->name : NULL;
+	told->needs = def ? def->needs : NULL;
+	return true;
+}

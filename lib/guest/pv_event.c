@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The VM's events by id: what they count; open and close. */
+#include "pv_internal.h"
+
+#define PVE_WRONG(field)	((uint16_t)offsetof(struct vpmu_pv_op, u.open.field))
+
+/* PERF_COUNT_HW_...: the architectural event that it is, or a fixed counter's. */
+static const struct pve_generic {
+	int8_t event; /* of vpmu_arch_event[], or -1 */
+	int8_t fixed;
+} pve_generic[] = {
+	{ 0, -1 },  /* CPU_CYCLES */
+	{ 1, -1 },  /* INSTRUCTIONS */
+	{ 3, -1 },  /* CACHE_REFERENCES */
+	{ 4, -1 },  /* CACHE_MISSES */
+	{ 5, -1 },  /* BRANCH_INSTRUCTIONS */
+	{ 6, -1 },  /* BRANCH_MISSES */
+	{ 2, -1 },  /* BUS_CYCLES */
+	{ -1, -1 }, /* STALLED_CYCLES_FRONTEND */
+	{ -1, -1 }, /* STALLED_CYCLES_BACKEND */
+	{ -1, 2 },  /* REF_CPU_CYCLES */
+};
+
+#define PVE_CACHES	7u /* PERF_COUNT_HW_CACHE_MAX, _OP_MAX, _RESULT_MAX */
+#define PVE_CACHE_OPS	3u
+#define PVE_CACHE_RESULTS 2u
+
+/* perf's cache events, by config: those that every model's table has alike. */
+static const struct pve_cache {
+	uint32_t config; /* cache | operation << 8 | result << 16 */
+	uint16_t select;
+} pve_cache[] = {
+	{ 0x000000, 0x81d0 }, /* L1D read access: retired loads */
+	{ 0x010000, 0x0151 }, /* L1D read miss: lines replaced */
+	{ 0x000100, 0x82d0 }, /* L1D write access: retired stores */
+	{ 0x000003, 0x81d0 }, /* DTLB read access */
+	{ 0x000103, 0x82d0 }, /* DTLB write access */
+	{ 0x000005, 0x00c4 }, /* BPU read access: branches */
+	{ 0x010005, 0x00c5 }, /* BPU read miss: mispredicted ones */
+};
+
+#define PVE_COUNT(table)	(sizeof(table) / sizeof((table)[0]))
+
+static int pve_hardware(struct pv_what *what)
+{
+	const struct pve_generic *g;
+
+	if (what->config >= PVE_COUNT(pve_generic))
+		return -VPMU_PV_EINVAL;
+	g = &pve_generic[what->config];
+	if (g->event < 0 && g->fixed < 0)
+		return -VPMU_PV_ENOENT;
+	what->fixed = g->fixed;
+	if (g->event >= 0)
+		what->select = vpmu_arch_event[g->event];
+	return 0;
+}
+
+static int pve_hw_cache(const struct vpmu_model *model, struct pv_what *what)
+{
+	unsigned int i;
+
+	if (what->config >> 24 || (what->config & 0xff) >= PVE_CACHES ||
+	    (what->config >> 8 & 0xff) >= PVE_CACHE_OPS ||
+	    (what->config >> 16 & 0xff) >= PVE_CACHE_RESULTS)
+		return -VPMU_PV_EINVAL;
+	for (i = 0; i < PVE_COUNT(pve_cache); i++)
+		if (pve_cache[i].config == what->config)
+			break;
+	if (i == PVE_COUNT(pve_cache) || !vpmu_event_find(model, pve_cache[i].select, -1))
+		return -VPMU_PV_ENOENT;
+	what->select = pve_cache[i].select;
+	return 0;
+}
+
+static int pve_banks(const struct vpmu_pv_vm *vm, struct pv_what *what)
+{
+	const uint8_t nested = VPMU_BANK_BIT(VPMU_BANK_NESTED_KERNEL) |
+			       VPMU_BANK_BIT(VPMU_BANK_NESTED_USER);
+	const uint32_t whose = VPMU_PV_EVENT_EXCLUDE_HOST | VPMU_PV_EVENT_EXCLUDE_GUEST;
+	uint8_t banks = VPMU_BANKS_KERNEL | VPMU_BANKS_USER;
+
+	if (what->flags & ~PV_EVENT_FLAGS)
+		return -VPMU_PV_EINVAL;
+	if (what->flags & whose && !(vm->features & VPMU_PV_HAS_NESTED))
+		return -VPMU_PV_EOPNOTSUPP;
+	if (what->flags & VPMU_PV_EVENT_EXCLUDE_USER)
+		banks &= (uint8_t)~VPMU_BANKS_USER;
+	if (what->flags & VPMU_PV_EVENT_EXCLUDE_KERNEL)
+		banks &= (uint8_t)~VPMU_BANKS_KERNEL;
+	if (what->flags & VPMU_PV_EVENT_EXCLUDE_HOST)
+		banks &= nested;
+	if (what->flags & VPMU_PV_EVENT_EXCLUDE_GUEST)
+		banks &= (uint8_t)~nested;
+	what->banks = banks;
+	return banks ? 0 : -VPMU_PV_EINVAL;
+}
+
+int vpmu_pve_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, uint16_t *wrong)
+{
+	int ret;
+
+	what->select = 0;
+	what->fixed = -1;
+	*wrong = PVE_WRONG(flags);
+	ret = pve_banks(vm, what);
+	if (ret)
+		return ret;
+	*wrong = PVE_WRONG(config);
+	switch (what->type) {
+	case VPMU_PV_TYPE_HARDWARE:
+		return pve_hardware(what);
+	case VPMU_PV_TYPE_HW_CACHE:
+		return pve_hw_cache(vm->model, what);
+	case VPMU_PV_TYPE_RAW:
+		what->select = what->config;
+		return what->config & ~PV_SELECT ? -VPMU_PV_EINVAL : 0;
+	default:
+		*wrong = PVE_WRONG(type);
+		return -VPMU_PV_EOPNOTSUPP;
+	}
+}
+
+void vpmu_pve_attr(const struct pv_what *what, struct vpmu_event_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+	attr->banks = what->banks;
+	attr->pinned = what->flags & VPMU_PV_EVENT_PINNED;
+	attr->fixed = what->fixed;
+	attr->slot = -1;
+	attr->select = what->select;
+}
+
+enum vpmu_loss vpmu_pve_refused(const struct vpmu_pv_vm *vm, struct vpmu_provider *provider,
+				const struct pv_what *what)
+{
+	struct vpmu_event_attr attr;
+
+	if (!vpmu_filter_allows(vm->filter, what->select, what->fixed))
+		return VPMU_LOSS_FILTERED;
+	vpmu_pve_attr(what, &attr);
+	if (provider->ops->quality(provider, &attr) == VPMU_QUALITY_NONE)
+		return VPMU_LOSS_NOT_COUNTED;
+	return VPMU_LOSS_NONE;
+}
+
+/* L */
+static void pve_tell(struct vpmu_pv_vm *vm, const struct pv_what *what)
+{
+	const struct vpmu_event_def *def;
+	uint64_t select = what->select;
+	uint32_t i;
+
+	if (what->fixed >= 0) {
+		def = vpmu_event_find(vm->model, 0, what->fixed);
+		if (def)
+			select = def->select | (uint64_t)def->umask << 8;
+	}
+	for (i = 0; i < vm->n_told; i++)
+		if (vm->told[i].select == select)
+			break;
+	if (i == VPMU_TOLD_MAX)
+		return;
+	if (i == vm->n_told) {
+		vm->told[i].select = select;
+		vm->told[i].times = 0;
+		vm->n_told++;
+	}
+	vm->told[i].times++;
+}
+
+int vpmu_pve_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong)
+{
+	int ret = vpmu_pve_translate(v->vm, what, wrong);
+
+	if (ret)
+		return ret;
+	switch (vpmu_pve_refused(v->vm, v->provider, what)) {
+	case VPMU_LOSS_NONE:
+		*wrong = 0;
+		return 0;
+	case VPMU_LOSS_FILTERED:
+		return -VPMU_PV_EACCES;
+	default:
+		pv_lock(v);
+		pve_tell(v->vm, what);
+		pv_unlock(v);
+		return -VPMU_PV_ENOENT;
+	}
+}
+
+struct pv_event *vpmu_pve_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id)
+{
+	struct pv_event *ev;
+	uint32_t i;
+
+	if (abi == VPMU_PV_ABI_2) {
+		if (!id || id > vm->n_events)
+			return NULL;
+		ev = pv_event_at(vm, id - 1);
+		return ev->abi == abi ? ev : NULL;
+	}
+	for (i = 0; i < vm->n_events; i++) {
+		ev = pv_event_at(vm, i);
+		if (ev->abi == abi && ev->id == id)
+			return ev;
+	}
+	return NULL;
+}
+
+/* Version 1 takes entries from the end, where ids of version 2 are rarely. */
+struct pv_event *vpmu_pve_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id,
+			       const struct pv_what *what)
+{
+	struct pv_event *ev = NULL;
+	uint32_t i = vm->n_events;
+
+	if (abi == VPMU_PV_ABI_2)
+		ev = pv_event_at(vm, id - 1);
+	while (abi == VPMU_PV_ABI_1 && i && (!ev || ev->abi))
+		ev = pv_event_at(vm, --i);
+	if (!ev || ev->abi)
+		return NULL;
+	memset(ev, 0, sizeof(*ev));
+	ev->abi = (uint8_t)abi;
+	ev->id = id;
+	ev->serial = ++vm->serial;
+	ev->what = *what;
+	return ev;
+}
+
+struct pv_event *vpmu_pve_leader(struct vpmu_pv_vm *vm, const struct pv_event *ev)
+{
+	struct pv_event *leader;
+
+	if (!ev->leader)
+		return NULL;
+	leader = pv_event_at(vm, ev->leader - 1);
+	return leader->serial == ev->leader_serial ? leader : NULL;
+}
+
+/* The event is another vCPU's: from now on nothing of it is. L */
+static void pve_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)
+{
+	struct vpmu_pv *owner = pv_vcpus(vm)[ev->vcpu - 1];
+
+	owner->slot[ev->slot].event = 0;
+	ev->vcpu = 0;
+	vpmu_atomic_or(&owner->detached, 1u);
+	owner->ops->kick(owner->ctx);
+}
+
+int vpmu_pve_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *bytes)
+{
+	if (pv_here(v, ev)) {
+		vpmu_pvs_disable(v, ev);
+		vpmu_atomic_or(&v->detached, 1u); /* what is parked goes at the end */
+	} else if (ev->vcpu) {
+		if (vpmu_pvs_leads(pv_vcpus(v->vm)[ev->vcpu - 1], ev))
+			return -VPMU_PV_EBUSY;
+		pve_detach(v->vm, ev);
+	}
+	*at = ev->at;
+	*bytes = ev->at_bytes;
+	memset(ev, 0, sizeof(*ev));
+	return 0;
+}
+
+static void pve_close_one(struct vpmu_pv *v, struct pv_event *ev)
+{
+	void *at = NULL, *none;
+	uint32_t bytes = 0;
+
+	pv_lock(v);
+	if (ev->abi) {
+		at = ev->at;
+		bytes = ev->at_bytes;
+		ev->at = NULL;
+		if (ev->vcpu && !pv_here(v, ev))
+			pve_detach(v->vm, ev);
+		(void)vpmu_pve_close(v, ev, &none, &bytes);
+	}
+	pv_unlock(v);
+	if (at)
+		v->ops->gpa_unmap(v->ctx, at, bytes);
+}
+
+static void pve_forget_page(struct vpmu_pv *v, struct vpmu_pv *whose)
+{
+	void *page;
+
+	pv_lock(v);
+	page = whose->page;
+	whose->page = NULL;
+	whose->page_gpa = 0;
+	whose->vector = 0;
+	pv_unlock(v);
+	if (page)
+		v->ops->gpa_unmap(v->ctx, page, PV_PAGE);
+}
+
+void vpmu_pve_close_all(struct vpmu_pv *v)
+{
+	struct vpmu_pv_vm *vm = v->vm;
+	uint32_t i;
+
+	for (i = 0; i < vm->n_vcpus; i++)
+		if (pv_vcpus(vm)[i])
+			pve_forget_page(v, pv_vcpus(vm)[i]);
+	for (i = 0; i < vm->n_events; i++)
+		pve_close_one(v, pv_event_at(vm, i));
+}
