@@ -19,6 +19,8 @@
 #endif
 #include <jansson.h>
 #include <vpmu/loss.h>
+#include <vpmu/model.h>
+#include <vpmu/msr.h>
 
 #include "vpmu.h"
 
@@ -40,10 +42,12 @@ struct block {
 	unsigned int n_gp, n_pmc;
 	uint32_t msr;
 	uint64_t hz;
+	const struct vpmu_model *model;	/* whose events, or NULL */
 };
 
 struct pmc {
 	uint64_t enabled, running, reason;
+	uint64_t select;	/* of a general-purpose counter: IA32_PERFEVTSEL */
 };
 
 struct cpu {
@@ -85,6 +89,20 @@ static bool signature(uint32_t leaf, uint32_t *last)
 		edx == VPMU_CPUID_SIGNATURE_EDX && *last > leaf && *last < leaf + 0x100;
 }
 
+/* Of this CPU: the vendor's name for what its registers select. */
+static const struct vpmu_model *this_model(void)
+{
+	uint32_t eax, ebx, ecx, edx, family, model;
+
+	__cpuid(0, eax, ebx, ecx, edx);
+	if (ebx != signature_INTEL_ebx)
+		return NULL;
+	__cpuid(1, eax, ebx, ecx, edx);
+	family = (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
+	model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
+	return vpmu_model_find(VPMU_VENDOR_INTEL, family, model);
+}
+
 /* Returns why there is none, or NULL. */
 static const char *find_block(struct block *b)
 {
@@ -109,6 +127,7 @@ static const char *find_block(struct block *b)
 	b->n_pmc = b->n_gp + (eax >> 16 & 0xff);
 	b->msr = ebx;
 	b->hz = ecx | (uint64_t)edx << 32;
+	b->model = this_model();
 	if (!b->n_pmc || b->n_pmc > PMCS_MAX)
 		return "this guest's PMU tells losses of no counter, or of too many";
 	return NULL;
@@ -192,6 +211,8 @@ static void read_cpu(struct cpu *cpu, const struct block *b)
 			cpu->now[pmc].running = rdmsr(cpu, msr + VPMU_LOSS_RUNNING);
 			cpu->now[pmc].enabled = rdmsr(cpu, msr + VPMU_LOSS_ENABLED);
 			cpu->now[pmc].reason = rdmsr(cpu, msr + VPMU_LOSS_REASON);
+			if (b->model && pmc < b->n_gp)
+				cpu->now[pmc].select = rdmsr(cpu, VPMU_MSR_PERFEVTSEL0 + pmc);
 		}
 		if (rdmsr(cpu, generation) == before)
 			return;
@@ -264,6 +285,20 @@ static char *counter_name(const struct block *b, unsigned int pmc)
 	return pmc < b->n_gp ? xprintf("pmc %u", pmc) : xprintf("fixed %u", pmc - b->n_gp);
 }
 
+/* What a counter was selected for last, also if it is off by now; or NULL. */
+static char *event_name(const struct block *b, const struct cpu *cpu, unsigned int pmc)
+{
+	uint64_t select = cpu->now[pmc].select;
+	const struct vpmu_event_def *row;
+
+	if (!b->model)
+		return NULL;
+	row = vpmu_event_find(b->model, select, pmc < b->n_gp ? -1 : (int)(pmc - b->n_gp));
+	if (row)
+		return strdup(row->name);
+	return pmc < b->n_gp ? xprintf("r%04" PRIx64, select & 0xffff) : NULL;
+}
+
 static double share(const struct verdict *v)
 {
 	return v->enabled ? 100.0 * v->running / v->enabled : 0;
@@ -280,13 +315,16 @@ static void print_counter(FILE *to, const struct block *b, const struct cpu *cpu
 {
 	char *name = counter_name(b, pmc), *enabled = time_text(b, v->enabled);
 	char *running = time_text(b, v->running), *what;
+	char *event = event_name(b, cpu, pmc);
 
 	if (!strcmp(v->what, "scale"))
 		what = xprintf("scale by %.2f", v->factor);
 	else
 		what = strdup(v->factor ? v->what : "<not counted>");
-	fprintf(to, "%4u  %-8s %16s %16s  %6.2f %%  %-12s %s\n", cpu->number, name, enabled,
-		running, share(v), v->reason ? v->reason : "-", what);
+	fprintf(to, "%4u  %-8s %14s %14s  %6.2f %%  %-12s %-15s  %s\n", cpu->number, name,
+		enabled, running, share(v), v->reason ? v->reason : "-", what,
+		event ? event : "-");
+	free(event);
 	free(what);
 	free(running);
 	free(enabled);
@@ -306,8 +344,9 @@ static void print_table(FILE *to, const struct lost *l)
 			if (!v.enabled)
 				continue;
 			if (!any)
-				fprintf(to, "%4s  %-8s %16s %16s  %8s  %-12s %s\n", "CPU",
-					"COUNTER", "ENABLED", "COUNTED", "", "REASON", "VERDICT");
+				fprintf(to, "%4s  %-8s %14s %14s  %8s  %-12s %-15s  %s\n", "CPU",
+					"COUNTER", "ENABLED", "COUNTED", "", "REASON", "VERDICT",
+					"LAST EVENT");
 			any = true;
 			print_counter(to, &l->block, cpu, pmc, &v);
 		}
@@ -319,7 +358,7 @@ static void print_table(FILE *to, const struct lost *l)
 static json_t *counter_json(const struct block *b, const struct cpu *cpu,
 			    unsigned int pmc, const struct verdict *v)
 {
-	char *name = counter_name(b, pmc);
+	char *name = counter_name(b, pmc), *event = event_name(b, cpu, pmc);
 	json_t *j = json_pack("{s:i, s:i, s:s, s:I, s:I, s:f}", "cpu", (int)cpu->number,
 			      "pmc", (int)pmc, "counter", name,
 			      "enabled", (json_int_t)v->enabled,
@@ -328,6 +367,8 @@ static json_t *counter_json(const struct block *b, const struct cpu *cpu,
 	json_object_set_new(j, "reason", v->reason ? json_string(v->reason) : json_null());
 	json_object_set_new(j, "scale", v->factor ? json_real(v->factor) : json_null());
 	json_object_set_new(j, "verdict", json_string(v->what));
+	json_object_set_new(j, "event", event ? json_string(event) : json_null());
+	free(event);
 	free(name);
 	return j;
 }

@@ -12,6 +12,10 @@ VPMU = f"{BUILD}/vpmu"
 KINDS = ["near_call", "cond", "near_taken"]
 EVENTS = [f"cpu0:br_inst_retired.{k}:pinned" for k in KINDS]
 
+# What pinned opens, in this order.
+PINNED = ["ALL_BRANCHES", "COND_TAKEN", "COND_NTAKEN", "COND", "NEAR_TAKEN", "NEAR_CALL",
+          "NEAR_RETURN", "INDIRECT"]
+
 # What pinned retires beside its turns: starting, sleeping, asking for the time. It is
 # less than a hundred branches each time it sleeps, after a million turns.
 BESIDE = 0.001
@@ -123,6 +127,8 @@ def t_always():
     same("always youngest are told",
          [(losses[p]["verdict"], losses[p]["scale"], losses[p]["reason"]) for p in (5, 6, 7)],
          [("not counted", None, "lost")] * 3)
+    same("always events", [losses[p]["event"] for p in range(8)],
+         ["BR_INST_RETIRED." + k for k in PINNED])
     closing = [l for l in err if "lost their hardware to the host" in l]
     same("always closing line", len(closing) == 1 and
          "cpu0: 3 of 8 counters" in closing[0] and "100.0 %" in closing[0] and
