@@ -84,7 +84,8 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
 int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 		 struct vpmu_provider *provider, const struct vpmu_ops *ops, void *ctx);
 
-/** A vCPU goes for good: as vpmu_pv_reset(); its number is free again. */
+/** A vCPU goes for good, while no other one runs: as vpmu_pv_reset(); its number is
+ * free again. */
 void vpmu_pv_fini(struct vpmu_pv *v);
 
 struct vpmu_hypercall {

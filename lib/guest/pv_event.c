@@ -310,4 +310,10 @@ void vpmu_pve_close_all(struct vpmu_pv *v)
 			pve_forget_page(v, pv_vcpus(vm)[i]);
 	for (i = 0; i < vm->n_events; i++)
 		pve_close_one(v, pv_event_at(vm, i));
+	for (i = 0; i < vm->n_vcpus; i++) {
+		if (!pv_vcpus(vm)[i])
+			continue;
+		vpmu_atomic_or(&pv_vcpus(vm)[i]->detached, 1u); /* what is parked there */
+		pv_vcpus(vm)[i]->ops->kick(pv_vcpus(vm)[i]->ctx);
+	}
 }

@@ -27,6 +27,15 @@ static void broken(struct pv_rig *r, const char *what)
 		r->broken = what;
 }
 
+/* What was written as it should be, and what another CPU of the guest does then. */
+static void noted(struct pv_rig *r, uint64_t gpa, uint32_t size)
+{
+	if (r->shadow)
+		memcpy(r->shadow + gpa, r->ram + gpa, size);
+	if (r->meddle)
+		r->meddle(r);
+}
+
 /* Hooks */
 
 static int rig_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
@@ -38,6 +47,7 @@ static int rig_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
 	if (gpa > PV_RIG_RAM || size > PV_RIG_RAM - gpa)
 		return -VPMU_EFAULT;
 	memcpy(buf, r->ram + gpa, size);
+	noted(r, 0, 0);
 	return 0;
 }
 
@@ -50,6 +60,7 @@ static int rig_write(void *ctx, uint64_t gpa, const void *buf, uint32_t size)
 	if (gpa > PV_RIG_ROM || size > PV_RIG_ROM - gpa)
 		return -VPMU_EFAULT;
 	memcpy(r->ram + gpa, buf, size);
+	noted(r, gpa, size);
 	return 0;
 }
 
@@ -103,8 +114,10 @@ static void rig_dirty(void *ctx, void *at, uint32_t size)
 	for (i = 0; i < PV_RIG_MAPS; i++) {
 		uint8_t *map = r->map[i].at;
 
-		if (map && p >= map && p + size <= map + r->map[i].size)
+		if (map && p >= map && p + size <= map + r->map[i].size) {
+			noted(r, (uint64_t)(p - r->ram), size);
 			return;
+		}
 	}
 	broken(r, "a write to memory that is not mapped");
 }

@@ -55,7 +55,8 @@ struct pv_rig {
 	uint32_t n_maps;
 	int32_t locked;
 	const char *broken; /* what a hook was asked for and must not be, or NULL */
-	void *provider_lock; /* for tests with threads */
+	uint8_t *shadow; /* if not NULL: as the memory has to be */
+	void (*meddle)(struct pv_rig *r); /* if not NULL: called when a hook is left */
 };
 
 /* Event selects of the small model. */
