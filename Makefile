@@ -42,6 +42,7 @@ qemu:
 
 modules:
 	@kvm/module/build
+	@guest/build
 
 install: all
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet

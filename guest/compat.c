@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/fs.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/version.h>
+
+#include "compat.h"
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+
+/*
+ * Contexts of tasks that once had an event of ours point to the PMU for as long as
+ * the task lives, and perf disables and enables it when they get an event of a later
+ * load. So it stays, with functions that do nothing and are not in this module:
+ * noop_fsync() looks at no argument and returns 0.
+ */
+void vg_compat_pmu_gone(struct pmu *pmu)
+{
+	pmu->pmu_disable_count = alloc_percpu(int);
+	pmu->pmu_enable = (void *)noop_fsync;
+	pmu->pmu_disable = (void *)noop_fsync;
+	pmu->start_txn = (void *)noop_fsync;
+	pmu->commit_txn = (void *)noop_fsync;
+	pmu->cancel_txn = (void *)noop_fsync;
+	pmu->event_init = NULL;
+	pmu->add = NULL;
+	pmu->del = NULL;
+	pmu->start = NULL;
+	pmu->stop = NULL;
+	pmu->read = NULL;
+	pmu->attr_groups = NULL;
+	pmu->module = NULL;
+	pmu->name = NULL;
+}
+
+#else
+
+void vg_compat_pmu_gone(struct pmu *pmu)
+{
+	kfree(pmu);
+}
+
+#endif

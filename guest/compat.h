@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What differs between kernels 6.1 and 6.12, all of it. */
+#ifndef VPMU_GUEST_COMPAT_H
+#define VPMU_GUEST_COMPAT_H
+
+#include <linux/perf_event.h>
+
+/*
+ * 6.1 has one context for all hardware PMUs and complains of a second one, be it
+ * that of an earlier load, unless the machine is heterogeneous.
+ */
+#ifdef PERF_PMU_CAP_HETEROGENEOUS_CPUS
+#define VG_PMU_CAPABILITIES PERF_PMU_CAP_HETEROGENEOUS_CPUS
+#else
+#define VG_PMU_CAPABILITIES 0
+#endif
+
+/* A struct pmu has been unregistered: free it, or keep what perf still looks at. */
+void vg_compat_pmu_gone(struct pmu *pmu);
+
+#endif /* VPMU_GUEST_COMPAT_H */

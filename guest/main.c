@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Load and unload; CPUs that come and go; suspend; reboot. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpuhotplug.h>
+#include <linux/gfp.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/reboot.h>
+#include <linux/smp.h>
+#include <linux/syscore_ops.h>
+
+#include "vpmu_guest.h"
+
+static unsigned int counters;
+module_param(counters, uint, 0444);
+MODULE_PARM_DESC(counters,
+		 "events enabled at once on a CPU (0: what the host says; version 1 cannot: 4)");
+
+struct vg vg;
+struct vg_cpu __percpu *vg_cpus;
+static enum cpuhp_state vg_hotplug;
+
+static int vg_cpu_up(unsigned int cpu)
+{
+	struct vg_cpu *c = per_cpu_ptr(vg_cpus, cpu);
+	unsigned long flags;
+	int ret;
+
+	local_irq_save(flags);
+	ret = vg.abi->up(c);
+	c->up = !ret;
+	local_irq_restore(flags);
+	return ret;
+}
+
+static int vg_cpu_down(unsigned int cpu)
+{
+	struct vg_cpu *c = per_cpu_ptr(vg_cpus, cpu);
+	unsigned long flags;
+
+	local_irq_save(flags);
+	c->up = false;
+	vg.abi->down(c);
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* All other CPUs are down; the host may be another one when it comes back. */
+static int vg_suspend(void)
+{
+	return vg_cpu_down(smp_processor_id());
+}
+
+static void vg_resume(void)
+{
+	vg_cpu_up(smp_processor_id());
+}
+
+static struct syscore_ops vg_syscore = {
+	.suspend = vg_suspend,
+	.resume = vg_resume,
+};
+
+static void vg_nothing(void *unused)
+{
+}
+
+/* The next kernel must not find events of this one, nor the host its pages. */
+static int vg_reboot(struct notifier_block *nb, unsigned long action, void *data)
+{
+	WRITE_ONCE(vg.dead, true);
+	on_each_cpu(vg_nothing, NULL, 1); /* batches that had begun are done */
+	vg.abi->reset();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block vg_reboot_nb = {
+	.notifier_call = vg_reboot,
+};
+
+static void vg_free_cpus(void)
+{
+	unsigned int cpu, x;
+
+	for_each_possible_cpu(cpu) {
+		struct vg_cpu *c = per_cpu_ptr(vg_cpus, cpu);
+
+		free_page((unsigned long)c->page);
+		for (x = 0; x < VG_CONTEXTS; x++)
+			free_page((unsigned long)c->batch[x]);
+	}
+	free_percpu(vg_cpus);
+}
+
+static int vg_alloc_cpus(void)
+{
+	unsigned int cpu, x;
+
+	vg_cpus = alloc_percpu(struct vg_cpu);
+	if (!vg_cpus)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		struct vg_cpu *c = per_cpu_ptr(vg_cpus, cpu);
+		bool all = true;
+
+		c->careful = jiffies;
+		c->page = (void *)get_zeroed_page(GFP_KERNEL);
+		for (x = 0; x < VG_CONTEXTS; x++) {
+			c->batch[x] = (void *)get_zeroed_page(GFP_KERNEL);
+			all = all && c->batch[x];
+		}
+		if (!c->page || !all) {
+			vg_free_cpus();
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int __init vg_init(void)
+{
+	int ret;
+
+	BUILD_BUG_ON(sizeof(struct vpmu_pv_page) != VPMU_PV_PAGE_BYTES);
+	BUILD_BUG_ON(sizeof(struct vpmu_pv_op) != 64);
+	BUILD_BUG_ON(sizeof(struct vpmu_pv_batch) +
+		     VPMU_PV_BATCH_MAX * sizeof(struct vpmu_pv_op) > PAGE_SIZE);
+	BUILD_BUG_ON(sizeof(struct vpmu_pv1_attr) != VPMU_PV1_ATTR_BYTES);
+	ret = vg_detect(counters);
+	if (ret)
+		return ret;
+	ret = vg_alloc_cpus();
+	if (ret)
+		return ret;
+	vg.abi->reset(); /* of what a kernel that crashed has left */
+	ret = vg_overflow_init();
+	if (ret)
+		goto err_cpus;
+	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "perf/x86/vpmu:online", vg_cpu_up,
+				vg_cpu_down);
+	if (ret < 0)
+		goto err_nmi;
+	vg_hotplug = ret;
+	ret = vg_pmu_register();
+	if (ret) {
+		pr_err("perf takes no PMU: %d\n", ret);
+		goto err_hotplug;
+	}
+	ret = vg_selftest();
+	if (ret)
+		goto err_pmu;
+	register_syscore_ops(&vg_syscore);
+	register_reboot_notifier(&vg_reboot_nb);
+	pr_info("version %u, PMU \"%s\", %u events at once on a CPU, %u in all\n",
+		vg.abi->version, vg.pmu->name, vg.n_counters, vg.n_ids);
+	return 0;
+
+err_pmu:
+	vg_pmu_unregister();
+err_hotplug:
+	cpuhp_remove_state(vg_hotplug);
+err_nmi:
+	vg_overflow_exit();
+	vg.abi->reset();
+err_cpus:
+	vg_free_cpus();
+	return ret;
+}
+
+static void __exit vg_exit(void)
+{
+	unregister_reboot_notifier(&vg_reboot_nb);
+	unregister_syscore_ops(&vg_syscore);
+	vg_pmu_unregister();
+	cpuhp_remove_state(vg_hotplug);
+	vg_overflow_exit();
+	vg.abi->reset();
+	vg_free_cpus();
+}
+
+module_init(vg_init);
+module_exit(vg_exit);
+
+MODULE_DESCRIPTION("Paravirtual performance monitoring unit of vpmu guests");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The NMI by which the host says that events have overflowed. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/kprobes.h>
+#include <linux/percpu.h>
+#include <linux/sched/clock.h>
+#include <linux/uaccess.h>
+#include <asm/cpufeature.h>
+#include <asm/nmi.h>
+
+#include "vpmu_guest.h"
+
+#define VG_NMI_NAME	"vpmu"
+/* How long after an NMI another may come that had the same reasons. */
+#define VG_LATE_NS	(10 * NSEC_PER_MSEC)
+
+/* perf_event_overflow(), which no module may call by name; NULL: not found. */
+static int (*vg_perf_overflow)(struct perf_event *event, struct perf_sample_data *data,
+			       struct pt_regs *regs);
+
+/* Samples in a jiffy, where perf cannot throttle: what its own limit begins with. */
+#define VG_SAMPLES_MAX	max(100000 / HZ, 1)
+
+static DEFINE_PER_CPU(unsigned long, vg_jiffy);
+static DEFINE_PER_CPU(unsigned int, vg_samples);
+
+/* True: stop it. */
+static bool vg_sample(struct perf_event *event, struct perf_sample_data *data,
+		      struct pt_regs *regs)
+{
+	if (vg_perf_overflow)
+		return vg_perf_overflow(event, data, regs);
+	if (__this_cpu_read(vg_jiffy) != jiffies) {
+		__this_cpu_write(vg_jiffy, jiffies);
+		__this_cpu_write(vg_samples, 0);
+	}
+	if (__this_cpu_inc_return(vg_samples) <= VG_SAMPLES_MAX)
+		READ_ONCE(event->overflow_handler)(event, data, regs);
+	return false;
+}
+
+/* Returns how many overflows it were. */
+static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs)
+{
+	struct vg_event *ev = c->slot[slot].ev;
+	struct perf_sample_data data;
+	struct hw_perf_event *hwc;
+	u32 n;
+
+	if (!ev || !c->slot[slot].host || ev->stale)
+		return 0;
+	hwc = &ev->event->hw;
+	vg_update(c, ev);
+	n = vg.abi->take(c, ev);
+	if (!n || !c->slot[slot].want || hwc->state & PERF_HES_STOPPED || ev->far)
+		return n;
+	hwc->last_period = hwc->sample_period;
+	if (ev->period) {
+		hwc->last_period = n * ev->period;
+		local64_add(hwc->last_period, &hwc->period_left);
+	} else if (local64_read(&hwc->period_left) > 0) {
+		/* A period that the host can only do in parts. */
+		vg_repeat(c, ev);
+		return n;
+	}
+	perf_sample_data_init(&data, 0, hwc->last_period);
+	if (vg_sample(ev->event, &data, regs))
+		vg_stop(ev->event, 0);
+	else if (!(hwc->state & PERF_HES_STOPPED))
+		vg_repeat(c, ev);
+	return n;
+}
+
+/*
+ * One that was on its way while its reason was dealt with: nobody else would know it,
+ * and the kernel would take it for a fault of the machine.
+ */
+static int vg_late(struct vg_cpu *c)
+{
+	bool late = c->late && local_clock() < c->late_until;
+
+	c->late = false;
+	return late ? NMI_HANDLED : NMI_DONE;
+}
+
+static int vg_nmi(unsigned int cmd, struct pt_regs *regs)
+{
+	struct vg_cpu *c = this_cpu_ptr(vg_cpus);
+	u64 slots = vg.abi->overflowed(c);
+	unsigned int s;
+	u32 handled = 0;
+
+	if (!slots)
+		return vg_late(c);
+	c->nmi_busy = true;
+	for (s = 0; s < VPMU_PV_SLOTS; s++)
+		if (slots >> s & 1)
+			handled += max(vg_overflow(c, s, regs), 1u);
+	c->nmi_busy = false;
+	vg.abi->flush(c, VG_NMI);
+	c->late = handled > 1;
+	c->late_until = local_clock() + VG_LATE_NS;
+	return handled;
+}
+
+#define VG_ENDBR	0xfa1e0ff3u
+
+/* Where an indirect call may go to, or 0. */
+static unsigned long vg_entry(unsigned long at)
+{
+	u32 before;
+
+	/* A probe sits behind the mark of an indirect call's target. */
+	if (!get_kernel_nofault(before, (u32 *)(at - sizeof(before))) && before == VG_ENDBR)
+		return at - sizeof(before);
+	return cpu_feature_enabled(X86_FEATURE_IBT) ? 0 : at;
+}
+
+static void vg_find_overflow(void)
+{
+	struct kprobe kp = { .symbol_name = "perf_event_overflow" };
+
+	if (!register_kprobe(&kp)) {
+		vg_perf_overflow = (void *)vg_entry((unsigned long)kp.addr);
+		unregister_kprobe(&kp);
+	}
+	if (!vg_perf_overflow)
+		pr_info("perf_event_overflow() was not found: perf throttles nothing, and its limits on overflows do not act\n");
+}
+
+int vg_overflow_init(void)
+{
+	vg_find_overflow();
+	return register_nmi_handler(NMI_LOCAL, vg_nmi, 0, VG_NMI_NAME);
+}
+
+void vg_overflow_exit(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, VG_NMI_NAME);
+}
