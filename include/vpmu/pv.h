@@ -128,7 +128,7 @@ void vpmu_pv_service(struct vpmu_pv *v);
 bool vpmu_pv_slice(struct vpmu_pv *v);
 
 /**
- * RESET of the vCPU, or of the VM (all vCPUs are stopped). A vCPU's page is forgotten
+ * RESET or INIT of the vCPU, or RESET of the VM (all vCPUs are stopped). A vCPU's page is forgotten
  * and its events are disabled, as they would be by the guest; a VM's are closed.
  */
 void vpmu_pv_reset(struct vpmu_pv *v);

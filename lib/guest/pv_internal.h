@@ -82,7 +82,7 @@ struct pv_slot {
 	bool samples;       /* ... made with overflows */
 	bool runs;          /* counts, where the provider does not say for how long */
 	uint8_t why;        /* enum vpmu_loss: why it is used and not made */
-	bool touched;       /* used since the last slice */
+	bool touched;       /* parked since the last slice */
 	uint32_t index;     /* for whom it was made, and that one's serial */
 	uint64_t serial;
 	uint64_t make;      /* unique number of the making, and the leader's */

@@ -565,15 +565,6 @@ static void pvs_start(struct vpmu_pv *v, struct pv_event *ev, bool keep)
 		v->look = true;
 }
 
-/* What is parked goes on counting from where it stands. */
-static void pvs_rebase(struct vpmu_pv *v, struct pv_slot *sl, unsigned int s)
-{
-	sl->base = pvs_ops(v)->read(pv_slot_event(v, s));
-	if (v->clock && v->running)
-		sl->run_base = v->running(pv_slot_event(v, s));
-	(void)vpmu_atomic_take(&sl->hits);
-}
-
 void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, bool keep)
 {
 	const struct pv_event *leader = vpmu_pve_leader(v->vm, ev);
@@ -596,10 +587,7 @@ void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, boo
 		pv_unlock(v);
 		pvs_make(v, s, &job);
 		pv_lock(v);
-	} else if (!known) {
-		pvs_rebase(v, sl, s);
 	}
-	sl->touched = true;
 	/* Another vCPU may have closed it meanwhile, and opened another in its place. */
 	if (sl->event != job.index + 1 || ev->serial != job.serial)
 		return;
@@ -768,7 +756,7 @@ static bool pvs_slice_slot(struct vpmu_pv *v, unsigned int s, uint64_t *idle)
 	bool touched = sl->touched;
 
 	sl->n_over = 0;
-	sl->touched = sl->used;
+	sl->touched = false;
 	if (ev) {
 		if (ev->throttled)
 			pvs_throttle(v, ev, false);

@@ -250,6 +250,14 @@ static bool pv2_do(struct vpmu_pv *v, uint64_t gpa)
 				  sizeof(op.wrong) + sizeof(op.result));
 }
 
+/* Nothing is done that could not be answered. */
+static bool pv2_writable(struct vpmu_pv *v, uint64_t gpa)
+{
+	static const uint8_t none[sizeof(uint16_t) + sizeof(int32_t)];
+
+	return !v->ops->gpa_write(v->ctx, gpa + PV2_AT(wrong), none, sizeof(none));
+}
+
 static int64_t pv2_batch(struct vpmu_pv *v, uint64_t gpa)
 {
 	struct vpmu_pv_batch head;
@@ -263,7 +271,7 @@ static int64_t pv2_batch(struct vpmu_pv *v, uint64_t gpa)
 	if (head.size != sizeof(head) + head.n_ops * sizeof(struct vpmu_pv_op) ||
 	    !pv2_zero(head.zero, sizeof(head.zero)))
 		return -VPMU_PV_EINVAL;
-	if (!vpmu_pv_in_page(gpa, head.size))
+	if (!vpmu_pv_in_page(gpa, head.size) || !pv2_writable(v, gpa + sizeof(head)))
 		return -VPMU_PV_EFAULT;
 	for (i = 0; i < head.n_ops; i++)
 		if (!pv2_do(v, gpa + sizeof(head) + i * sizeof(struct vpmu_pv_op)))

@@ -156,15 +156,42 @@ static void rig_both_services(void *arg)
 {
 	struct pv_rig_vcpu *v = arg;
 
-	vpmu_perf_service(&v->cpu);
+	if (!v->rig->direct)
+		vpmu_perf_service(&v->cpu);
 	vpmu_pv_service(v->pv);
 }
 
 /* Set up */
 
+static struct vpmu_provider *rig_direct(struct pv_rig_vcpu *v)
+{
+	struct vpmu_silicon_config silicon = { .size = sizeof(silicon) };
+
+	silicon.model = &v->rig->model;
+	silicon.supplied = VPMU_SCRIPT_SUPPLIED;
+	silicon.ops = &v->ops;
+	silicon.ctx = v;
+	if (vpmu_direct_init(&v->direct, &silicon))
+		return NULL;
+	v->script.silicon = &v->direct.silicon;
+	return &v->direct.provider;
+}
+
+static struct vpmu_provider *rig_perf(struct pv_rig_vcpu *v, unsigned int n)
+{
+	if (vpmu_perf_cpu_init(&v->cpu, &v->rig->sys, n, &v->ops, v) ||
+	    vpmu_vcpu_init(&v->vcpu, &v->rig->sys, VPMU_POLICY_SHARED))
+		return NULL;
+	v->script.silicon = &v->cpu.silicon;
+	vpmu_vcpu_load(&v->vcpu, &v->cpu);
+	vpmu_vcpu_enter(&v->vcpu);
+	return &v->vcpu.provider;
+}
+
 static int rig_vcpu(struct pv_rig *r, unsigned int n, size_t bytes)
 {
 	struct pv_rig_vcpu *v = &r->vcpu[n];
+	struct vpmu_provider *provider;
 
 	vpmu_script_init(&v->script, VPMU_SCRIPT_SUPPLIED);
 	v->rig = r;
@@ -178,19 +205,15 @@ static int rig_vcpu(struct pv_rig *r, unsigned int n, size_t bytes)
 	v->ops.interrupt = rig_interrupt;
 	v->ops.lock = rig_lock;
 	v->ops.unlock = rig_unlock;
-	if (vpmu_perf_cpu_init(&v->cpu, &r->sys, n, &v->ops, v) ||
-	    vpmu_vcpu_init(&v->vcpu, &r->sys, VPMU_POLICY_SHARED))
-		return -1;
-	v->script.silicon = &v->cpu.silicon;
+	provider = r->direct ? rig_direct(v) : rig_perf(v, n);
 	v->script.service = rig_both_services;
 	v->script.arg = v;
-	vpmu_vcpu_load(&v->vcpu, &v->cpu);
-	vpmu_vcpu_enter(&v->vcpu);
 	v->pv = calloc(1, bytes);
-	return vpmu_pv_init(v->pv, r->vm, n, &v->vcpu.provider, &v->ops, v);
+	return vpmu_pv_init(v->pv, r->vm, n, provider, &v->ops, v);
 }
 
-struct pv_rig *pv_rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg)
+static struct pv_rig *rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg,
+			      const struct vpmu_provider_ops *provider)
 {
 	struct pv_rig *r = calloc(1, sizeof(*r));
 	struct vpmu_error err;
@@ -198,6 +221,7 @@ struct pv_rig *pv_rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg)
 	unsigned int i;
 	int ret = 0;
 
+	r->direct = provider == &vpmu_direct_ops;
 	r->ram = aligned_alloc(PV_RIG_PAGE, PV_RIG_RAM);
 	memset(r->ram, 0, PV_RIG_RAM);
 	r->model.name = "rig";
@@ -217,9 +241,9 @@ struct pv_rig *pv_rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg)
 		r->cfg.abi = VPMU_PV_ABI_1 | VPMU_PV_ABI_2;
 	if (!cfg)
 		r->cfg.features = VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_VECTOR;
-	if (!vpmu_pv_size(&r->cfg, &vpmu_vcpu_ops, &vm_bytes, &vcpu_bytes, &err)) {
+	if (!vpmu_pv_size(&r->cfg, provider, &vm_bytes, &vcpu_bytes, &err)) {
 		r->vm = calloc(1, vm_bytes);
-		ret = vpmu_pv_vm_init(r->vm, &r->cfg, &vpmu_vcpu_ops, &err);
+		ret = vpmu_pv_vm_init(r->vm, &r->cfg, provider, &err);
 		for (i = 0; !ret && i < PV_RIG_VCPUS; i++)
 			ret = rig_vcpu(r, i, vcpu_bytes);
 		if (!ret)
@@ -229,6 +253,25 @@ struct pv_rig *pv_rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg)
 	free(r->ram);
 	free(r);
 	return NULL;
+}
+
+struct pv_rig *pv_rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg)
+{
+	return rig_new(n_gp, cfg, &vpmu_vcpu_ops);
+}
+
+struct pv_rig *pv_rig_new_direct(unsigned int n_gp, const struct vpmu_pv_config *cfg)
+{
+	return rig_new(n_gp, cfg, &vpmu_direct_ops);
+}
+
+static bool rig_has_events(const struct pv_rig_vcpu *v)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < VPMU_SLOTS_MAX; i++)
+		n += v->direct.event[i] != NULL;
+	return n || v->vcpu.task.ctx.groups[0].n_all || v->vcpu.task.ctx.groups[1].n_all;
 }
 
 const char *pv_rig_free(struct pv_rig *r)
@@ -241,7 +284,7 @@ const char *pv_rig_free(struct pv_rig *r)
 		struct pv_rig_vcpu *v = &r->vcpu[i];
 
 		vpmu_pv_fini(v->pv);
-		if (v->vcpu.task.ctx.groups[0].n_all || v->vcpu.task.ctx.groups[1].n_all)
+		if (rig_has_events(v))
 			bad = "events of the provider are left";
 		if (!bad)
 			bad = v->script.broken;

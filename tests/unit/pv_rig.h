@@ -7,6 +7,7 @@
 #ifndef PV_RIG_H
 #define PV_RIG_H
 
+#include <vpmu/direct.h>
 #include <vpmu/pv.h>
 #include <vpmu/vcpu.h>
 
@@ -34,6 +35,7 @@ struct pv_rig_vcpu {
 	struct vpmu_ops ops;
 	struct vpmu_perf_cpu cpu;
 	struct vpmu_vcpu vcpu;
+	struct vpmu_direct direct; /* instead of these two, if the rig is of that kind */
 	struct vpmu_pv *pv;
 	struct pv_rig *rig;
 	uint32_t n_nmi, n_irq;
@@ -54,6 +56,7 @@ struct pv_rig {
 	} map[PV_RIG_MAPS];
 	uint32_t n_maps;
 	int32_t locked;
+	bool direct;
 	const char *broken; /* what a hook was asked for and must not be, or NULL */
 	uint8_t *shadow; /* if not NULL: as the memory has to be */
 	void (*meddle)(struct pv_rig *r); /* if not NULL: called when a hook is left */
@@ -69,6 +72,9 @@ struct pv_rig {
  * returned when the library refuses it.
  */
 struct pv_rig *pv_rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg);
+
+/* The same over the direct provider, which keeps counters for what is parked. */
+struct pv_rig *pv_rig_new_direct(unsigned int n_gp, const struct vpmu_pv_config *cfg);
 
 /* Returns what went wrong, in the hooks or in the scripted engine, or NULL. */
 const char *pv_rig_free(struct pv_rig *r);

@@ -265,6 +265,48 @@ static void test_elsewhere(void **state)
 	test_free(im);
 }
 
+#define EVENT(n)	(48 + (n) * 96u) /* number @n of a saved state's events */
+
+static void refused(struct image *im, size_t at, const void *with, size_t bytes)
+{
+	struct pv_rig *r = fresh(&config);
+	uint8_t was[8];
+
+	memcpy(was, im->state + at, bytes);
+	assert_memory_not_equal(was, with, bytes);
+	memcpy(im->state + at, with, bytes);
+	assert_int_equal(vpmu_pv_vm_load(r->vm, im->state, im->bytes), -VPMU_EINVAL);
+	memcpy(im->state + at, was, bytes);
+	done(r);
+}
+
+/* Fields that are right by themselves, and wrong together or beyond what can be. */
+static void test_fields(void **state)
+{
+	struct image *im = test_calloc(1, sizeof(*im));
+	const uint64_t long_time = (uint64_t)1 << 63, far = VPMU_PV_LEFT_MAX + 1, none = 0;
+	struct pv_rig *a = busy();
+	const uint32_t id = 5;
+	uint8_t slot;
+
+	(void)state;
+	save(a, im);
+	/* In order: 1 and its member 2, 4, 9, 10, 11, 12, then version 1's 6 and 5. */
+	slot = im->state[EVENT(4) + 9];
+	refused(im, EVENT(5) + 9, &slot, 1);                /* a slot twice */
+	refused(im, EVENT(7) + 4, &id, 4);                  /* an id twice */
+	refused(im, EVENT(2) + 4, &id, 4);                  /* another id than its place */
+	refused(im, EVENT(0) + 48, &long_time, 8);          /* enabled */
+	refused(im, EVENT(0) + 56, &long_time, 8);          /* running, more than that */
+	refused(im, EVENT(0) + 64, &far, 8);                /* period */
+	refused(im, EVENT(0) + 72, &far, 8);                /* left */
+	refused(im, EVENT(0) + 72, &none, 8);               /* a period, and none is left */
+	refused(im, EVENT(8) + 80, &far, 8);                /* no address of a struct */
+	refused(im, EVENT(0) + 12, &none, 4);               /* a member without its leader */
+	done(a);
+	test_free(im);
+}
+
 /* Whatever is wrong with a state, loading it ends well. The provider's part is its own. */
 static void test_malformed(void **state)
 {
@@ -313,7 +355,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goes_on), cmocka_unit_test(test_pending),
-		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_malformed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,9 @@ static void test_count(void **state)
 	assert_int_equal(slot(0, 5)->count, 1107);
 	assert_int_equal(slot(0, 5)->running, 1107);
 	must(0, pv_rig_op(VPMU_PV_DISABLE, 1)); /* once more is nothing */
+	assert_false(rig->vcpu[0].vcpu.hold); /* nobody needs the clock */
+	must(0, pv_rig_enable(1, 5, 0, 0));
+	assert_true(rig->vcpu[0].vcpu.hold);
 	finish();
 }
 
@@ -341,6 +344,80 @@ static void test_throttle(void **state)
 	must(0, pv_rig_enable(1, 0, 10, 10));
 	pv_rig_run(rig, 0, 1000);
 	assert_int_equal(slot(0, 0)->overflows, 9);
+	finish();
+}
+
+/* Who leads and is throttled stops its members, which are lost for so long. */
+static void test_throttled_leader(void **state)
+{
+	struct vpmu_pv_config cfg = { .overflows_max = 3, .features = VPMU_PV_HAS_GROUPS };
+	struct vpmu_pv_op op = RAW(2);
+
+	(void)state;
+	start(2, &cfg);
+	must(0, RAW(1));
+	op.u.open.leader = 1;
+	must(0, op);
+	must(0, pv_rig_enable(1, 0, 10, 10));
+	must(0, pv_rig_enable(2, 1, 0, 0));
+	pv_rig_run(rig, 0, 100);
+	assert_true(slot(0, 0)->flags & VPMU_PV_SLOT_THROTTLED);
+	assert_true(slot(0, 1)->flags & VPMU_PV_SLOT_LOST);
+	assert_int_equal(slot(0, 1)->count, 40);
+	(void)vpmu_pv_slice(rig->vcpu[0].pv);
+	assert_false(slot(0, 0)->flags & VPMU_PV_SLOT_THROTTLED);
+	assert_false(slot(0, 1)->flags & VPMU_PV_SLOT_LOST);
+	pv_rig_run(rig, 0, 5);
+	must(0, pv_rig_op(VPMU_PV_DISABLE, 1));
+	assert_int_equal(slot(0, 0)->count, 45);
+	assert_int_equal(slot(0, 1)->count, 45);
+	finish();
+}
+
+/*
+ * A provider that keeps counters for what is parked, and does not say how long its
+ * events count: who comes takes from whom is parked, times are as with any other.
+ */
+static void test_direct(void **state)
+{
+	struct vpmu_pv_config cfg = { .overflows_max = 2 };
+	uint32_t id;
+
+	(void)state;
+	rig = pv_rig_new_direct(2, &cfg);
+	assert_non_null(rig);
+	assert_int_equal(pv_rig_setup(rig, 0, PV_RIG_SLOTS(0), 0), 0);
+	for (id = 1; id <= 4; id++)
+		must(0, RAW(id));
+	must(0, pv_rig_enable(1, 1, 0, 0));
+	must(0, pv_rig_enable(2, 2, 10, 10));
+	pv_rig_run(rig, 0, 5);
+	must(0, pv_rig_enable(3, 3, 0, 0)); /* there is no third counter */
+	assert_int_equal(slot(0, 3)->flags & 0xffff, VPMU_PV_SLOT_ENABLED | VPMU_PV_SLOT_LOST |
+			 VPMU_LOSS_LOST << VPMU_PV_SLOT_REASON_SHIFT);
+	pv_rig_run(rig, 0, 5);
+	must(0, pv_rig_op(VPMU_PV_DISABLE, 1));
+	must(0, pv_rig_enable(3, 3, 0, 0));
+	pv_rig_run(rig, 0, 3);
+	must(0, pv_rig_op(VPMU_PV_DISABLE, 3));
+	assert_int_equal(slot(0, 3)->count, 3);
+	assert_int_equal(slot(0, 3)->enabled, 8);
+	assert_int_equal(slot(0, 3)->running, 3);
+	must(0, pv_rig_enable(1, 1, 0, 0));
+	pv_rig_run(rig, 0, 87);
+	must(0, pv_rig_op(VPMU_PV_READ, 1));
+	assert_int_equal(slot(0, 1)->count, 97);
+	assert_int_equal(slot(0, 1)->running, 97);
+	must(0, pv_rig_op(VPMU_PV_READ, 2)); /* throttled at 30 */
+	assert_int_equal(slot(0, 2)->count, 30);
+	assert_int_equal(slot(0, 2)->enabled, 100);
+	assert_int_equal(slot(0, 2)->running, 30);
+	(void)vpmu_pv_slice(rig->vcpu[0].pv);
+	pv_rig_run(rig, 0, 6);
+	must(0, pv_rig_op(VPMU_PV_DISABLE, 2));
+	assert_int_equal(slot(0, 2)->count, 36);
+	assert_int_equal(slot(0, 2)->running, 36);
+	must(0, pv_rig_op(VPMU_PV_CLOSE, 1));
 	finish();
 }
 
@@ -598,8 +675,9 @@ static void test_errors(void **state)
 
 static int64_t batch_at(uint64_t gpa, uint32_t size, uint32_t n, uint64_t zero)
 {
-	struct vpmu_pv_batch head = { .size = size, .n_ops = n, .zero = { 0, 0, 0, 0, 0, 0, zero } };
+	struct vpmu_pv_batch head = { .size = size, .n_ops = n };
 
+	head.zero[6] = zero;
 	if (gpa <= PV_RIG_RAM - sizeof(head))
 		memcpy(rig->ram + gpa, &head, sizeof(head));
 	return pv_rig_call(rig, 0, VPMU_PV_HYPERCALL, VPMU_PV_OP_BATCH, (uint32_t)gpa, gpa >> 32);
@@ -623,6 +701,8 @@ static void test_batches(void **state)
 	assert_int_equal(batch_at(PV_RIG_RAM, 128, 1, 0), -VPMU_PV_EFAULT);
 	assert_int_equal(batch_at(0ull - 64, 128, 1, 0), -VPMU_PV_EFAULT);
 	assert_int_equal(batch_at(1ull << 40, 128, 1, 0), -VPMU_PV_EFAULT);
+	ops[0] = RAW(1);
+	memcpy(rig->ram + PV_RIG_ROM + 64, ops, sizeof(ops[0]));
 	assert_int_equal(batch_at(PV_RIG_ROM, 128, 1, 0), -VPMU_PV_EFAULT);
 	for (i = 0; i < VPMU_PV_BATCH_MAX; i++)
 		ops[i] = RAW(i / 2 + 1); /* each second one fails, and ends nothing */
@@ -845,7 +925,8 @@ int main(void)
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_setup),
 		cmocka_unit_test(test_count), cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_vector), cmocka_unit_test(test_minimum),
-		cmocka_unit_test(test_throttle), cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_throttle), cmocka_unit_test(test_throttled_leader),
+		cmocka_unit_test(test_direct), cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_too_many), cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_group_lost), cmocka_unit_test(test_other_vcpu),
 		cmocka_unit_test(test_errors), cmocka_unit_test(test_batches),
