@@ -391,7 +391,6 @@ static void pvs_abandon(struct vpmu_pv *v, unsigned int s)
 	if (sl->made)
 		pvs_ops(v)->disable(pv_slot_event(v, s));
 	sl->used = false;
-	sl->runs = false;
 	v->n_used--;
 	pvs_clock(v);
 }
@@ -588,8 +587,8 @@ void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, boo
 		pvs_make(v, s, &job);
 		pv_lock(v);
 	}
-	/* Another vCPU may have closed it meanwhile, and opened another in its place. */
-	if (sl->event != job.index + 1 || ev->serial != job.serial)
+	/* Another vCPU may have closed it meanwhile, and more. */
+	if (sl->event != job.index + 1)
 		return;
 	v->fresh |= PVS_BIT(s);
 	v->dirty |= PVS_BIT(s);
@@ -627,7 +626,6 @@ static void pvs_detach_one(struct vpmu_pv *v, struct pv_event *ev)
 	vpmu_pvs_fold(v, ev);
 	sl->event = 0;
 	sl->used = false;
-	sl->runs = false;
 	sl->touched = true;
 	v->n_used--;
 	pvs_clock(v);

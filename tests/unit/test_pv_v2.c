@@ -270,9 +270,10 @@ static void test_overflow(void **state)
 	assert_int_equal(slot(0, 33)->overflows, 7);
 	must(0, pv_rig_op(VPMU_PV_READ, 40));
 	assert_int_equal(slot(0, 33)->count, 327 + 1000);
-	/* And never. */
+	/* And never, without a pause. */
+	pv_rig_run(rig, 0, 10);
 	must(0, pv_rig_enable(40, 33, 0, 0));
-	pv_rig_run(rig, 0, 1000);
+	pv_rig_run(rig, 0, 990);
 	assert_int_equal(rig->vcpu[0].n_nmi, 7);
 	must(0, pv_rig_op(VPMU_PV_READ, 40));
 	assert_int_equal(slot(0, 33)->count, 327 + 2000);
@@ -579,6 +580,13 @@ static void test_group_lost(void **state)
 	must(0, pv_rig_op(VPMU_PV_READ, 3));
 	assert_int_equal(slot(0, 1)->count, slot(0, 2)->count);
 	assert_int_equal(slot(0, 1)->enabled, 15);
+	/* Also when what was parked of its leader is gone meanwhile, and of it is not. */
+	must(0, pv_rig_op(VPMU_PV_DISABLE, 2));
+	must(0, pv_rig_enable(1, 1, 0, 0));
+	ops[0] = pv_rig_enable(2, 5, 0, 0);
+	assert_int_equal(pv_rig_batch(rig, 0, ops, 2), 2);
+	assert_true(slot(0, 5)->flags & VPMU_PV_SLOT_LOST);
+	assert_true(slot(0, 2)->flags & VPMU_PV_SLOT_LOST);
 	finish();
 }
 
@@ -866,11 +874,13 @@ static void test_reset(void **state)
 	assert_int_equal(info.vcpu, 1);
 	assert_int_equal(pv_rig_setup(rig, 0, PV_RIG_SLOTS(0), 0), 0);
 	must(0, pv_rig_enable(1, 0, 10, 10));
-	/* The guest's RESET: all events and pages, from one vCPU. */
+	/* The guest's RESET: all events and pages, from one vCPU; nothing is written. */
+	assert_int_equal(pv_rig_open_1(rig, 0, 8, PV_INSTRUCTIONS, 10, 0), 0);
+	assert_int_equal(pv_rig_do_1(rig, 0, VPMU_PV1_ENABLE, 8), 0);
+	memset(rig->ram, 0xa5, PV_RIG_RAM);
 	assert_int_equal(pv_rig_call(rig, 0, VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
 	assert_int_equal(rig->n_maps, 0);
 	assert_int_equal(made(0), 0);
-	memset(rig->ram, 0xa5, PV_RIG_RAM);
 	pv_rig_run(rig, 0, 100);
 	pv_rig_run(rig, 1, 100);
 	assert_int_equal(made(1), 0);
@@ -884,6 +894,79 @@ static void test_reset(void **state)
 	assert_int_equal(pv_rig_setup(rig, 0, PV_RIG_SLOTS(0), 0), 0);
 	must(0, RAW(1));
 	finish();
+}
+
+static void (*rig_unlock)(void *ctx);
+static unsigned int unlocks_left;
+
+/* After the so-many-th release of the lock the other vCPU closes the event. */
+static void unlock_and_close(void *ctx)
+{
+	rig_unlock(ctx);
+	if (!unlocks_left || --unlocks_left)
+		return;
+	must(1, pv_rig_op(VPMU_PV_CLOSE, 1));
+	must(1, RAW(1));
+	must(1, pv_rig_enable(1, 7, 3, 3));
+	memset(pv_rig_page(rig, 0), 0x5a, 4096);
+}
+
+/* Closed and opened anew by the other vCPU at each moment of an ENABLE. */
+static void test_closed_meanwhile(void **state)
+{
+	unsigned int n, i, closed = 0;
+
+	(void)state;
+	for (n = 1; n < 12; n++) {
+		start(2, NULL);
+		must(0, RAW(1));
+		rig_unlock = rig->vcpu[0].ops.unlock;
+		rig->vcpu[0].ops.unlock = unlock_and_close;
+		unlocks_left = n;
+		(void)pv_rig_do(rig, 0, pv_rig_enable(1, 0, 3, 3));
+		rig->vcpu[0].ops.unlock = rig_unlock;
+		if (!unlocks_left && pv_rig_do(rig, 0, pv_rig_op(VPMU_PV_READ, 1)) == -VPMU_PV_EBUSY) {
+			closed++;
+			pv_rig_run(rig, 0, 10);
+			assert_int_equal(rig->vcpu[0].n_nmi, 0);
+			assert_int_equal(made(0), 0);
+			for (i = 64; i < 4096; i++)
+				assert_int_equal(((uint8_t *)pv_rig_page(rig, 0))[i], 0x5a);
+			pv_rig_run(rig, 1, 10);
+			assert_int_equal(slot(1, 7)->overflows, 3);
+			assert_int_equal(slot(1, 7)->count, 9);
+		}
+		unlocks_left = 0;
+		finish();
+	}
+	assert_true(closed >= 3);
+}
+
+/* The slot becomes free at each moment of an ENABLE into it. */
+static void test_freed_meanwhile(void **state)
+{
+	unsigned int n, enabled = 0;
+
+	(void)state;
+	for (n = 1; n < 12; n++) {
+		start(2, NULL);
+		must(0, RAW(1));
+		must(0, RAW(2));
+		must(0, pv_rig_enable(1, 0, 0, 0));
+		rig_unlock = rig->vcpu[0].ops.unlock;
+		rig->vcpu[0].ops.unlock = unlock_and_close;
+		unlocks_left = n;
+		if (!pv_rig_do(rig, 0, pv_rig_enable(2, 0, 0, 0)))
+			enabled++;
+		rig->vcpu[0].ops.unlock = rig_unlock;
+		unlocks_left = 0;
+		pv_rig_run(rig, 0, 10);
+		must(0, pv_rig_op(VPMU_PV_DISABLE, 2));
+		if (made(1)) /* 1 has been closed */
+			assert_false(rig->vcpu[0].vcpu.hold);
+		finish();
+	}
+	assert_true(enabled >= 1);
 }
 
 static void test_limits(void **state)
@@ -932,7 +1015,9 @@ int main(void)
 		cmocka_unit_test(test_errors), cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_generic), cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_filter), cmocka_unit_test(test_slices),
-		cmocka_unit_test(test_reset), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_reset), cmocka_unit_test(test_closed_meanwhile),
+		cmocka_unit_test(test_freed_meanwhile),
+		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_config),
 	};
 
