@@ -925,7 +925,8 @@ static void test_closed_meanwhile(void **state)
 		unlocks_left = n;
 		(void)pv_rig_do(rig, 0, pv_rig_enable(1, 0, 3, 3));
 		rig->vcpu[0].ops.unlock = rig_unlock;
-		if (!unlocks_left && pv_rig_do(rig, 0, pv_rig_op(VPMU_PV_READ, 1)) == -VPMU_PV_EBUSY) {
+		if (!unlocks_left &&
+		    pv_rig_do(rig, 0, pv_rig_op(VPMU_PV_READ, 1)) == -VPMU_PV_EBUSY) {
 			closed++;
 			pv_rig_run(rig, 0, 10);
 			assert_int_equal(rig->vcpu[0].n_nmi, 0);
@@ -1016,8 +1017,7 @@ int main(void)
 		cmocka_unit_test(test_generic), cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_filter), cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_reset), cmocka_unit_test(test_closed_meanwhile),
-		cmocka_unit_test(test_freed_meanwhile),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_freed_meanwhile), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_config),
 	};
 
