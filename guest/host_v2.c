@@ -35,6 +35,7 @@ static long v2_call(struct vpmu_pv_batch *b, unsigned int n)
 {
 	long ret;
 
+	memset(b, 0, sizeof(*b));
 	b->size = sizeof(*b) + n * sizeof(struct vpmu_pv_op);
 	b->n_ops = n;
 	ret = vg_hypercall_at(vg.hypercall, VPMU_PV_OP_BATCH, b);
