@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
-mapfile -t sources < <(find lib -name '*.c' | sort)
+mapfile -t sources < <(find "$PWD/lib" -name '*.c' | sort)
 if [ ${#sources[@]} = 0 ]; then
 	echo 'skip symbols: lib/ has 0 .c files, needs 1'
 	exit 0
@@ -29,14 +29,13 @@ undefined() {
 		grep -vxE 'memcpy|memmove|memset|memcmp' | sort
 }
 
+# As one translation unit, as a kernel module has it; compilers take their time to start.
 compile() {
-	local dir=$1 source object
+	local dir=$1
 	shift
 	mkdir "$dir"
-	for source in "${sources[@]}"; do
-		object=${source#lib/}
-		echo "$source -o $dir/${object//\//-}.o"
-	done | xargs -P "$(nproc)" -L 1 "$@" "${flags[@]}" -c 2>"$dir/errors"
+	printf '#include "%s"\n' "${sources[@]}" >"$dir/all.c"
+	"$@" "${flags[@]}" -c -o "$dir/all.o" "$dir/all.c" 2>"$dir/errors"
 }
 
 check() {
@@ -57,9 +56,17 @@ check() {
 	fi
 }
 
-check x86-64-gcc gcc -m64
-check x86-64-clang clang -m64
-check i386-gcc gcc -m32
-check i386-clang clang -m32
 # Outline atomics are a user space library's; the kernel has none either.
-check arm64-clang clang --target=aarch64-linux-gnu -mno-outline-atomics
+targets=(
+	'x86-64-gcc gcc -m64'
+	'x86-64-clang clang -m64'
+	'i386-gcc gcc -m32'
+	'i386-clang clang -m32'
+	'arm64-clang clang --target=aarch64-linux-gnu -mno-outline-atomics'
+)
+for target in "${targets[@]}"; do
+	read -ra words <<<"$target"
+	check "${words[@]}" >"$tmp/${words[0]}.report" &
+done
+wait
+cat "$tmp"/*.report
