@@ -25,6 +25,8 @@
 #define CHANNEL_TAG_ROOT	"vpmu.root"	/* 9p: the host's root */
 #define CHANNEL_TAG_SHARE	"vpmu.share"	/* 9p: the current directory */
 
+#define CHANNEL_DRIVER		"vpmu_guest.ko"	/* in the initramfs: loaded if there */
+
 enum channel_type {
 	/* guest to host */
 	CHANNEL_READY = 1,	/* struct channel_ready; waits for a job */

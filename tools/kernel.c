@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "vpmu.h"
 
 /* Run tools/guest-kernel; it looks into the cache before anything else. */
@@ -86,6 +87,27 @@ bool kernel_cached(struct kernel *kernel, const char *which)
 	return true;
 }
 
+char *kernel_driver(const struct kernel *kernel, bool cached)
+{
+	struct buffer out = { 0 };
+	char *script, *argv[4] = { 0 };
+	int status, n = 0;
+
+	if (!source_file("tools/guest-module", &script))
+		fail(EXIT_VPMU, "%s is missing: is vpmu installed completely?", script);
+	argv[n++] = script;
+	if (cached)
+		argv[n++] = "--print";
+	argv[n++] = kernel->dir;
+	status = run_script(argv, &out);
+	free(script);
+	if (status && !cached)
+		exit(status == EXIT_SKIP ? EXIT_SKIP : EXIT_VPMU);
+	if (status)
+		buffer_free(&out);
+	return status ? NULL : out.data;
+}
+
 /* ---- the initramfs: cpio's "newc" format */
 
 static void cpio_entry(struct buffer *b, const char *name, unsigned int mode,
@@ -160,7 +182,7 @@ static char *find_init(void)
 	fail(EXIT_VPMU, "vpmu-init is missing beside %s: run make", n > 0 ? self : "vpmu");
 }
 
-int kernel_initramfs(const struct kernel *kernel)
+int kernel_initramfs(const struct kernel *kernel, const char *driver)
 {
 	struct buffer b = { 0 };
 	char *init = find_init();
@@ -170,6 +192,8 @@ int kernel_initramfs(const struct kernel *kernel)
 
 	cpio_file(&b, "init", 0755, init);
 	cpio_modules(&b, kernel);
+	if (driver)
+		cpio_file(&b, CHANNEL_DRIVER, 0444, driver);
 	cpio_entry(&b, "TRAILER!!!", 0, NULL, 0);
 	fd = memfd_create("vpmu-initramfs", 0);
 	while (fd >= 0 && done < b.len) {

@@ -189,8 +189,9 @@ static char *cpu_option(const struct machine *m, int trace)
 	struct buffer b = { 0 };
 	char *filter = m->filter ? quoted_value(m->filter) : NULL;
 
-	buffer_print(&b, "%s,check=off,pmu=%s", qemu_cpu(m->cpu),
-		     strcmp(m->pmu, "none") ? "on" : "off");
+	buffer_print(&b, "%s,check=off,pmu=%s", qemu_cpu(m->cpu), m->arch ? "on" : "off");
+	if (m->pv)
+		buffer_print(&b, ",pmu-pv=%s", m->pv);
 	if (m->policy)
 		buffer_print(&b, ",pmu-policy=%s", m->policy);
 	if (filter)
@@ -225,7 +226,7 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 		       const struct kernel *kernel, const struct machine *m,
 		       int initrd)
 {
-	bool pmu = qemu->patched && strcmp(m->pmu, "none");
+	bool pmu = qemu->patched && (m->arch || m->pv);
 	char *tsc;
 
 	/* With a PMU, CPUID.15H tells the rate; else measuring it takes long. */

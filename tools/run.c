@@ -41,7 +41,7 @@ static const struct option_def defs[] = {
 	{ "cpu", 0, "MODEL", "the guest's CPU (Icelake-Server)", &options.cpu },
 	{ "smp", 0, "N", "number of its CPUs (1)", &options.smp },
 	{ "memory", 'm', "SIZE", "its memory (1G)", &options.memory },
-	{ "pmu", 0, "KIND", "arch or none (arch)", &options.pmu },
+	{ "pmu", 0, "KIND", "arch (default), pv[,abi=2010], both or none", &options.pmu },
 	{ "policy", 0, "POLICY", "who owns the counters: direct, shared (default), mediated",
 	  &options.policy },
 	{ "host-event", 0, "SPEC...", "an event of the host's own; may be repeated",
@@ -70,12 +70,36 @@ bool run_has_option(const char *text)
 	return false;
 }
 
+/*
+ * KIND[,abi=2010]: the version of the paravirtual PMU that the proposal of 2010
+ * specifies is offered only where it is asked for.
+ */
+static void set_pmu(struct machine *m, const char *text)
+{
+	size_t len = strcspn(text, ",");
+	bool pv = !strncmp(text, "pv", len) && len == 2;
+	bool both = !strncmp(text, "both", len) && len == 4;
+	bool arch = !strncmp(text, "arch", len) && len == 4;
+	bool none = !strncmp(text, "none", len) && len == 4;
+
+	if (!pv && !both && !arch && !none)
+		fail(EXIT_VPMU, "--pmu %s: it is arch, pv, both or none", text);
+	if (text[len] && !pv && !both)
+		fail(EXIT_VPMU, "--pmu %s: %s has no options", text, arch ? "arch" : "none");
+	if (text[len] && strcmp(text + len, ",abi=2010"))
+		fail(EXIT_VPMU, "--pmu %s: found '%s', needed abi=2010 or nothing", text,
+		     text + len + 1);
+	m->pmu = text;
+	m->arch = arch || both;
+	m->pv = !pv && !both ? NULL : text[len] ? "v1" : "v2";
+}
+
 static void set_machine(struct machine *m, const struct options *o)
 {
 	m->cpu = o->cpu ? o->cpu : "Icelake-Server";
 	m->smp = o->smp ? option_number("smp", o->smp, 1, 255) : 1;
 	m->memory_bytes = option_size("memory", o->memory ? o->memory : "1G");
-	m->pmu = o->pmu ? o->pmu : "arch";
+	set_pmu(m, o->pmu ? o->pmu : "arch");
 	m->append = o->append;
 	m->policy = o->policy;
 	m->filter = o->filter;
@@ -88,12 +112,7 @@ static void check_options(const struct options *o, const struct machine *m)
 {
 	if (m->memory_bytes < 128 << 20)
 		fail(EXIT_VPMU, "--memory %s: a guest needs at least 128M", o->memory);
-	if (!strcmp(m->pmu, "pv") || !strcmp(m->pmu, "both"))
-		fail(EXIT_VPMU, "--pmu %s: this vpmu has no paravirtual PMU; "
-		     "it has arch and none", m->pmu);
-	if (strcmp(m->pmu, "arch") && strcmp(m->pmu, "none"))
-		fail(EXIT_VPMU, "--pmu %s: it is arch or none", m->pmu);
-	if (!strcmp(m->pmu, "none") && (o->policy || o->filter || o->trace ||
+	if (!m->arch && !m->pv && (o->policy || o->filter || o->trace ||
 					o->host_events.n))
 		fail(EXIT_VPMU, "--policy, --host-event, --event-filter and --trace need "
 		     "a PMU, and --pmu none has none");
@@ -377,7 +396,7 @@ struct run {
 
 /* Its descriptors as --dry-run shows them. */
 static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
-		     const struct machine *m)
+		     const struct machine *m, const char *driver)
 {
 	struct qemu_fds fds = {
 		.initrd = 10 + PORTS, .share = -1, .trace = 11 + PORTS,
@@ -385,6 +404,9 @@ static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
 
 	for (int i = 0; i < PORTS; i++)
 		fds.port[i] = 10 + i;
+	if (m->pv)
+		printf("# the guest loads %s\n", driver ? driver :
+		       "vpmu_guest.ko, which is not built yet");
 	return print_command(qemu_command(qemu, kernel, m, &fds));
 }
 
@@ -435,14 +457,19 @@ static int run(const struct options *o, struct run *r, char **command)
 	struct qemu_fds fds = { .trace = -1 };
 	struct perf perf;
 	struct qemu qemu;
-	char **argv;
+	char **argv, *driver = NULL;
 
 	qemu_find(&qemu, false);
+	if (m->pv && !qemu.patched)
+		fail(EXIT_SKIP, "--pmu %s: found %s, which has no paravirtual PMU; needed is "
+		     "vpmu's own QEMU: unset VPMU_QEMU", m->pmu, qemu.binary);
 	kernel_find(&kernel, o->kernel ? o->kernel : getenv("VPMU_KERNEL"), o->modules);
+	if (m->pv)
+		driver = kernel_driver(&kernel, o->dry_run);
 	choose_directory(&extra, &fds);
 	m->share = extra.share;
 	if (o->dry_run)
-		return print_dry(&qemu, &kernel, m);
+		return print_dry(&qemu, &kernel, m, driver);
 	perf_find(&perf);
 	if (!perf.path)
 		say("there is no perf on this machine for the guest to run: " PERF_CURE);
@@ -452,7 +479,7 @@ static int run(const struct options *o, struct run *r, char **command)
 		trace_open(&r->trace, o->trace);
 		fds.trace = fileno(r->trace.raw);
 	}
-	fds.initrd = kernel_initramfs(&kernel);
+	fds.initrd = kernel_initramfs(&kernel, driver);
 	guest_ports(&r->guest, &fds);
 	argv = qemu_command(&qemu, &kernel, m, &fds);
 	guest_start(&r->guest, argv, &fds);

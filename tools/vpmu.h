@@ -92,8 +92,13 @@ struct kernel {
 void kernel_find(struct kernel *kernel, const char *which, const char *modules);
 /* As above, but only what is cached; returns false when nothing is. */
 bool kernel_cached(struct kernel *kernel, const char *which);
-/* A file with the guest's initramfs; returns its descriptor. */
-int kernel_initramfs(const struct kernel *kernel);
+/*
+ * vpmu_guest.ko for this kernel, a new string; may fetch headers and build. Fails
+ * with the cure; with @cached, which does neither, it returns NULL.
+ */
+char *kernel_driver(const struct kernel *kernel, bool cached);
+/* A file with the guest's initramfs; returns its descriptor. @driver may be NULL. */
+int kernel_initramfs(const struct kernel *kernel, const char *driver);
 
 /* ---- perf.c */
 struct perf {
@@ -114,7 +119,10 @@ bool qemu_find(struct qemu *qemu, bool cached);
 
 struct machine {
 	const char *cpu;	/* as the user says it */
-	const char *pmu;	/* arch or none */
+	const char *pmu;	/* as the user says it: arch, pv, both or none */
+	bool arch;		/* has the architectural PMU */
+	const char *pv;		/* versions of the paravirtual PMU that it has, as
+				 * QEMU says them; NULL: none */
 	const char *append;	/* for the kernel, or NULL */
 	const char *share;	/* directory to share writable, or NULL */
 	const char *policy;	/* direct, shared or mediated; NULL: QEMU's default */

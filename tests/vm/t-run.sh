@@ -59,8 +59,13 @@ t_usage() {
 	same no-command $? 125
 	out=$("$vpmu" run --memory 12X -- true 2>&1)
 	has bad-size "$out" '--memory 12X'
-	out=$("$vpmu" run --pmu pv -- true 2>&1)
-	has pv-is-refused "$out" 'paravirtual'
+	for out in pw pv,abi=2011 'pv,' arch,abi=2010 'both,'; do
+		"$vpmu" run --pmu "$out" -- true 2>/dev/null
+		same "bad-pmu $out" $? 125
+	done
+	for out in pv:pmu=off,pmu-pv=v2 pv,abi=2010:pmu=off,pmu-pv=v1 both:pmu=on,pmu-pv=v2; do
+		has "pmu ${out%:*}" "$("$vpmu" run --dry-run --pmu "${out%:*}" 2>/dev/null)" "${out##*:}"
+	done
 	out=$("$vpmu" run --dry-run --smp 3 --memory 512M --append 'a=b c' -- true)
 	has dry-run-smp "$out" '-smp 3'
 	has dry-run-memory "$out" '-m 512M'

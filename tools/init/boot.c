@@ -84,6 +84,44 @@ void boot_modules(void)
 	fclose(order);
 }
 
+/* The last line of the kernel's log that begins with @prefix, or "". */
+static const char *kernel_said(const char *prefix)
+{
+	static char said[512];
+	char record[1024], *text;
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n;
+
+	for (;;) {
+		n = read(fd, record, sizeof(record) - 1);
+		if (n < 0 && errno == EPIPE) /* overwritten meanwhile: the next one */
+			continue;
+		if (n <= 0)
+			break;
+		record[n] = 0;
+		text = strchr(record, ';');
+		if (!text || strncmp(text + 1, prefix, strlen(prefix)))
+			continue;
+		snprintf(said, sizeof(said), "%.*s", (int)strcspn(text + 1, "\n"), text + 1);
+	}
+	close(fd);
+	return said;
+}
+
+void boot_driver(void)
+{
+	int fd = open("/" CHANNEL_DRIVER, O_RDONLY | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return;
+	if (syscall(SYS_finit_module, fd, module_parameters("vpmu_guest"), 0)) {
+		err = errno;
+		die("%s does not load: %s. %s", CHANNEL_DRIVER, strerror(err),
+		    kernel_said("vpmu_guest: "));
+	}
+	close(fd);
+}
+
 static int find_port(const char *name)
 {
 	static const char dir[] = "/sys/class/virtio-ports";

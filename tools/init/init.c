@@ -461,6 +461,7 @@ int main(void)
 	boot_modules();
 	control = boot_port(CHANNEL_PORT_CONTROL);
 	open_pumps();
+	boot_driver();
 	wait_for_job(&job);
 	do_job(&job);
 	for (;;)

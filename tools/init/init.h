@@ -58,6 +58,8 @@ const struct channel_item *job_item(const struct job *job, uint32_t tag,
 /* boot.c: what is the same for every job */
 void boot_mount(void);
 void boot_modules(void);
+/* The paravirtual PMU's driver, if there is one; fails with its own words. */
+void boot_driver(void);
 int boot_port(const char *name);
 
 /* fs.c */
