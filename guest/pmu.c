@@ -222,6 +222,7 @@ static void vg_start(struct perf_event *event, int flags)
 {
 	struct vg_cpu *c = this_cpu_ptr(vg_cpus);
 	struct vg_event *ev = vg_event(event);
+	enum vg_context x = vg_context();
 	struct vg_slot *sl;
 
 	if (WARN_ON_ONCE(ev->slot < 0))
@@ -231,12 +232,14 @@ static void vg_start(struct perf_event *event, int flags)
 		return;
 	sl = &c->slot[ev->slot];
 	sl->reload = false;
-	if (!sl->host)
-		vg_arm(&event->hw);
-	else
+	if (sl->host) {
 		vg_repeat(c, ev);
-	if (vg_context() == VG_TASK && !c->disabled)
-		vg.abi->flush(c, VG_TASK);
+	} else {
+		vg_arm(&event->hw);
+		vg_mark(c, x, ev->slot);
+	}
+	if (x == VG_TASK ? !c->disabled : !c->nmi_busy)
+		vg.abi->flush(c, x);
 	perf_event_update_userpage(event);
 }
 
