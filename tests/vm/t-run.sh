@@ -236,7 +236,7 @@ t_environment() {
 	mkdir -p "real dir" $'\377\376,=' && ln -sfn "real dir" link
 	found=$(cd link && umask 027 && ulimit -n 123 &&
 		run -- sh -c 'pwd -P; umask; ulimit -n; hostname; touch made; cat /proc/$$/stat | cut -d" " -f19')
-	same where "$found" "$work/real dir"$'\n0027\n123\n'"$(hostname)"$'\n0'
+	same where "$found" "$work/real dir"$'\n0027\n123\n'"$(hostname)"$'\n'"$(nice)"
 	same umask "$(stat -c %a 'real dir/made')" 640
 	(cd $'\377\376,=' && run -- sh -c 'echo x >"$(printf "\376")"')
 	same odd-names "$(cat $'\377\376,=/\376')" x
