@@ -5,8 +5,9 @@
 #ifndef I386_VPMU_H
 #define I386_VPMU_H
 
-/* libvpmu's own CPUID leaves begin here */
+/* libvpmu's own CPUID leaves begin here, and behind them what KVM has */
 #define X86_VPMU_CPUID_BASE 0x40000100
+#define X86_VPMU_CPUID_KVM  0x40000200
 
 #define X86_VPMU_BANKS 4       /* ring and nesting, enum vpmu_bank */
 
@@ -100,11 +101,19 @@ static inline int64_t x86_vpmu_words(uint32_t hflags, int insns, int branch)
 
 typedef struct X86VPMU X86VPMU;
 
-/* Properties of -cpu MODEL,pmu=on; what they ask for beyond the model fails. */
+/*
+ * Properties of -cpu MODEL with pmu=on or pmu-pv; what they ask for beyond the
+ * model fails.
+ */
 typedef struct X86VPMUProps {
     uint8_t version;           /* pmu-version, 0: the model's */
     uint8_t n_gp;              /* pmu-gp, 0: the model's */
     uint8_t n_fixed;           /* pmu-fixed, 255: the model's */
+    /* Of the paravirtual PMU */
+    char *pv;                  /* pmu-pv: off, v2, v1 or both */
+    uint32_t pv_events;        /* pmu-pv-events: open in the VM at once */
+    uint8_t pv_slots;          /* pmu-pv-slots: enabled on a vCPU at once */
+    uint64_t pv_period;        /* pmu-pv-period: shorter ones are lengthened */
     /* The same for all of a VM; NULL where not given */
     char *policy;              /* pmu-policy: direct, shared or mediated */
     char *filter;              /* pmu-filter: see <vpmu/spec.h>; or none */
@@ -112,6 +121,8 @@ typedef struct X86VPMUProps {
 } X86VPMUProps;
 
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
+/* Whether this CPU is to have a PMU under TCG, of whichever kind */
+bool x86_vpmu_wanted(const X86CPU *cpu);
 /* What pmu=on adds to the features of a model, where the user did not choose */
 uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w);
 bool x86_vpmu_realize(X86CPU *cpu, Error **errp);
@@ -131,6 +142,12 @@ bool x86_vpmu_wrmsr(CPUArchState *env, uint32_t msr, uint64_t val,
 uint64_t x86_vpmu_misc_enable(CPUArchState *env);
 bool x86_vpmu_rdpmc(CPUArchState *env, uint32_t idx, uint64_t *val,
                     uintptr_t ra);
+
+/*
+ * VMCALL or VMMCALL: false where it is none, as there is no paravirtual PMU, or
+ * as it comes from a guest's guest.
+ */
+bool x86_vpmu_hypercall(CPUArchState *env);
 
 /* A software interrupt was delivered: only then has its instruction retired */
 void x86_vpmu_retire_int(CPUArchState *env, int bank);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The performance monitoring unit of a vCPU under TCG: what its files share.
- * vpmu.c counts, vpmu-vm.c has what all vCPUs have in common, vpmu-monitor.c
- * is what a monitor sees.
+ * vpmu.c counts, vpmu-vm.c has what all vCPUs have in common, vpmu-pv.c has the
+ * paravirtual PMU's guest memory and state, vpmu-monitor.c is what a monitor
+ * sees.
  */
 #ifndef I386_VPMU_INTERNAL_H
 #define I386_VPMU_INTERNAL_H
@@ -14,6 +15,7 @@
 
 #include <vpmu/arch.h>
 #include <vpmu/direct.h>
+#include <vpmu/pv.h>
 #include <vpmu/spec.h>
 #include <vpmu/vcpu.h>
 
@@ -41,6 +43,21 @@ typedef struct VPMUHostEvent {
     QTAILQ_ENTRY(VPMUHostEvent) next;
 } VPMUHostEvent;
 
+/* Of hypercalls, by what they ask for; version 1 has the last five of them */
+typedef enum VPMUCall {
+    VPMU_CALL_VERSION,
+    VPMU_CALL_SETUP,
+    VPMU_CALL_BATCH,
+    VPMU_CALL_RESET,
+    VPMU_CALL_OPEN,
+    VPMU_CALL_CLOSE,
+    VPMU_CALL_ENABLE,
+    VPMU_CALL_DISABLE,
+    VPMU_CALL_READ,
+    VPMU_CALL_OTHER,
+    VPMU_CALL_COUNT
+} VPMUCall;
+
 /* What the vCPUs have in common; under the BQL unless it says otherwise */
 typedef struct VPMUVm {
     unsigned int n_cpus;
@@ -56,6 +73,15 @@ typedef struct VPMUVm {
     FILE *trace;
     Notifier exit;
     VMChangeStateEntry *stop;
+    bool arch;                         /* pmu=on */
+    /* The paravirtual PMU, made with the first vCPU; pv is NULL without */
+    uint32_t pv_abi, pv_events, pv_slots;
+    uint64_t pv_period;
+    struct vpmu_pv_vm *pv;
+    size_t pv_vcpu_size;
+    QemuMutex pv_lock;                 /* the BQL is not taken under it */
+    uint8_t *pv_state;                 /* on the wire */
+    uint32_t pv_state_size;
 } VPMUVm;
 
 struct X86VPMU {
@@ -66,7 +92,8 @@ struct X86VPMU {
     struct vpmu_perf_cpu host;         /* of the modelled host, this vCPU's */
     struct vpmu_vcpu vcpu;
     struct vpmu_silicon *silicon;      /* in direct, or in host */
-    struct vpmu_arch *arch;
+    struct vpmu_arch *arch;            /* NULL without pmu=on */
+    struct vpmu_pv *pv;                /* NULL without pmu-pv */
     struct vpmu_signal_words total;    /* as of the last fold */
     struct vpmu_signal_words until;    /* totals that silicon waits for */
     /* of the hot words; hflags has it too, but not while being reset */
@@ -80,6 +107,7 @@ struct X86VPMU {
     uint64_t n_pmis;                   /* statistics of x-query-vpmu */
     uint64_t n_expired;
     uint64_t n_exits[VPMU_TRACE_EXIT_COUNT];
+    uint64_t n_calls[VPMU_CALL_COUNT];
 };
 
 static inline bool vpmu_is_direct(const X86VPMU *v)
@@ -102,6 +130,23 @@ VPMUVm *vpmu_vm_get(X86CPU *cpu, const struct vpmu_model *model,
 void vpmu_vm_put(VPMUVm *vm);
 /* Of the vCPUs that have a PMU, or NULL */
 VPMUVm *vpmu_vm(void);
+
+/* The hot words again as the demand is, after CPU reset or load */
+void vpmu_arm(X86VPMU *v);
+
+/* Versions that pmu-pv asks for, 0 for none */
+bool vpmu_pv_parse(const char *arg, uint32_t *abi, Error **errp);
+/* Hooks for guest memory, interrupts and the lock */
+void vpmu_pv_hooks(struct vpmu_ops *ops);
+/* The VM's part with the first vCPU, and this vCPU's part */
+bool vpmu_pv_attach(X86VPMU *v, struct vpmu_provider *provider, Error **errp);
+void vpmu_pv_detach(X86VPMU *v);
+/* The last vCPU has gone */
+void vpmu_pv_vm_free(VPMUVm *vm);
+VPMUCall vpmu_pv_call(const struct vpmu_hypercall *call);
+/* The leaves under KVM's signature; true when it is one of them */
+bool vpmu_pv_kvm_cpuid(const X86VPMU *v, uint32_t leaf,
+                       struct vpmu_cpuid *regs);
 
 VPMUFilter *vpmu_filter_parse(const char *spec, const struct vpmu_model *model,
                               Error **errp);

@@ -100,6 +100,23 @@ static void vpmu_query_told(VpmuToldList **list, const struct vpmu_told *row)
     QAPI_LIST_APPEND(list, t);
 }
 
+static VpmuHypercalls *vpmu_query_calls(const X86VPMU *v)
+{
+    VpmuHypercalls *h = g_new0(VpmuHypercalls, 1);
+
+    h->version = v->n_calls[VPMU_CALL_VERSION];
+    h->setup = v->n_calls[VPMU_CALL_SETUP];
+    h->batch = v->n_calls[VPMU_CALL_BATCH];
+    h->reset = v->n_calls[VPMU_CALL_RESET];
+    h->open = v->n_calls[VPMU_CALL_OPEN];
+    h->close = v->n_calls[VPMU_CALL_CLOSE];
+    h->enable = v->n_calls[VPMU_CALL_ENABLE];
+    h->disable = v->n_calls[VPMU_CALL_DISABLE];
+    h->read = v->n_calls[VPMU_CALL_READ];
+    h->other = v->n_calls[VPMU_CALL_OTHER];
+    return h;
+}
+
 typedef struct VPMUQuery {
     VpmuInfo *info;
     VpmuCpu *cpu;
@@ -122,17 +139,60 @@ static void vpmu_query_cpu(CPUState *cs, run_on_cpu_data data)
     q->cpu->exits->rdmsr = v->n_exits[VPMU_TRACE_RDMSR];
     q->cpu->exits->wrmsr = v->n_exits[VPMU_TRACE_WRMSR];
     q->cpu->exits->rdpmc = v->n_exits[VPMU_TRACE_RDPMC];
+    q->cpu->exits->hypercall = vpmu_query_calls(v);
     for (unsigned int i = 0; i < model->n_gp + model->n_fixed; i++) {
         QAPI_LIST_APPEND(slots, vpmu_query_slot(v, i));
     }
-    for (unsigned int i = 0; (c = vpmu_query_counter(v, i)); i++) {
+    for (unsigned int i = 0; v->arch && (c = vpmu_query_counter(v, i)); i++) {
         QAPI_LIST_APPEND(counters, c);
         q->cpu->generation += c->generation;
     }
-    for (size_t i = 0; vpmu_arch_told(v->arch, i, &row); i++) {
+    for (size_t i = 0; v->arch && vpmu_arch_told(v->arch, i, &row); i++) {
         vpmu_query_told(&q->info->told, &row);
     }
     vpmu_serve(v);
+}
+
+/* The paravirtual PMU: of the VM, by the hooks of one of its vCPUs */
+
+static VpmuPvEvent *vpmu_query_pv_event(const struct vpmu_pv_info *info)
+{
+    VpmuPvEvent *e = g_new0(VpmuPvEvent, 1);
+
+    e->id = info->id;
+    e->abi = info->abi == VPMU_PV_ABI_1 ? 1 : 2;
+    e->type = info->type;
+    e->config = g_strdup_printf("0x%" PRIx64, info->config);
+    e->has_cpu = info->vcpu >= 0;
+    e->cpu = info->vcpu;
+    e->loss = (VpmuLossReason)info->loss;
+    e->throttled = info->throttled;
+    e->count = info->count;
+    e->time_enabled = info->time_enabled;
+    e->time_running = info->time_running;
+    e->overflows = info->overflows;
+    return e;
+}
+
+static void vpmu_query_pv(X86VPMU *v, VpmuInfo *info)
+{
+    static const char *const names[] = { "off", "v1", "v2", "both" };
+    VpmuPvEventList **tail;
+    struct vpmu_pv_info event;
+    struct vpmu_told row;
+
+    info->pv = g_new0(VpmuPv, 1);
+    info->pv->abi = g_strdup(names[v->vm->pv_abi]);
+    info->pv->limit = v->vm->pv_events;
+    tail = &info->pv->events;
+    for (uint32_t i = 0; i < v->vm->pv_events; i++) {
+        if (vpmu_pv_event_info(v->pv, i, &event)) {
+            QAPI_LIST_APPEND(tail, vpmu_query_pv_event(&event));
+        }
+    }
+    for (size_t i = 0; vpmu_pv_told(v->pv, i, &row); i++) {
+        vpmu_query_told(&info->told, &row);
+    }
 }
 
 VpmuInfo *qmp_x_query_vpmu(Error **errp)
@@ -154,6 +214,9 @@ VpmuInfo *qmp_x_query_vpmu(Error **errp)
 
             vpmu_do(X86_CPU(cs)->vpmu, vpmu_query_cpu, &q);
             QAPI_LIST_APPEND(tail, q.cpu);
+            if (X86_CPU(cs)->vpmu->pv && !info->pv) {
+                vpmu_query_pv(X86_CPU(cs)->vpmu, info);
+            }
         }
     }
     return info;
@@ -435,6 +498,12 @@ void qmp_x_vpmu_filter(const char *spec, Error **errp)
                    spec);
         return;
     }
+    if (vm->pv) {
+        error_setg(errp, "event filter '%s': that of a paravirtual PMU stays "
+                   "as long as the VM: give it with -cpu ...,pmu-filter",
+                   spec);
+        return;
+    }
     if (strcmp(spec, "none")) {
         f = vpmu_filter_parse(spec, vm->system.model, errp);
         if (!f) {
@@ -452,12 +521,35 @@ void qmp_x_vpmu_filter(const char *spec, Error **errp)
 
 /* HMP */
 
+static uint64_t vpmu_calls(const VpmuHypercalls *h)
+{
+    return h->version + h->setup + h->batch + h->reset + h->open + h->close +
+           h->enable + h->disable + h->read + h->other;
+}
+
+static void vpmu_print_pv(Monitor *mon, const VpmuPv *pv)
+{
+    monitor_printf(mon, "paravirtual PMU %s, %" PRIu32 " events at most\n",
+                   pv->abi, pv->limit);
+    for (VpmuPvEventList *l = pv->events; l; l = l->next) {
+        const VpmuPvEvent *e = l->value;
+
+        monitor_printf(mon, "  %6u type %u config %s vCPU %" PRId64 ": %" PRIu64
+                       ", %u overflows, %s%s, %" PRIu64 "/%" PRIu64 "\n",
+                       e->id, e->type, e->config, e->has_cpu ? e->cpu : -1,
+                       e->count, e->overflows, VpmuLossReason_str(e->loss),
+                       e->throttled ? ", throttled" : "", e->time_running,
+                       e->time_enabled);
+    }
+}
+
 static void vpmu_print_cpu(Monitor *mon, const VpmuCpu *c)
 {
     monitor_printf(mon, "vCPU %" PRId64 ": %" PRIu64 " PMIs, %" PRIu64
                    " deadlines, %" PRIu64 " RDMSR, %" PRIu64 " WRMSR, %" PRIu64
-                   " RDPMC\n", c->index, c->pmis, c->deadlines,
-                   c->exits->rdmsr, c->exits->wrmsr, c->exits->rdpmc);
+                   " RDPMC, %" PRIu64 " hypercalls\n", c->index, c->pmis,
+                   c->deadlines, c->exits->rdmsr, c->exits->wrmsr,
+                   c->exits->rdpmc, vpmu_calls(c->exits->hypercall));
     monitor_printf(mon, "  %3s %10s %20s %-8s %-8s %-11s %s\n", "pmc", "select",
                    "value", "state", "quality", "loss", "running/enabled");
     for (VpmuCounterList *l = c->counters; l; l = l->next) {
@@ -488,7 +580,7 @@ void hmp_info_vpmu(Monitor *mon, const QDict *qdict)
     g_autoptr(VpmuInfo) info = qmp_x_query_vpmu(&error_abort);
 
     if (!info->has_policy) {
-        monitor_printf(mon, "no vCPU has a PMU under TCG (pmu=on)\n");
+        monitor_printf(mon, "no vCPU has a PMU under TCG (pmu=on, pmu-pv)\n");
         return;
     }
     monitor_printf(mon, "policy %s, filter %s, times at %" PRIu64 " Hz\n",
@@ -496,6 +588,9 @@ void hmp_info_vpmu(Monitor *mon, const QDict *qdict)
                    info->clock_hz);
     for (VpmuCpuList *l = info->cpus; l; l = l->next) {
         vpmu_print_cpu(mon, l->value);
+    }
+    if (info->pv) {
+        vpmu_print_pv(mon, info->pv);
     }
     for (VpmuToldList *l = info->told; l; l = l->next) {
         monitor_printf(mon, "not counted: %s %s, enabled %" PRIu64 " times\n",

@@ -165,6 +165,7 @@ static void vpmu_trace_close(VPMUVm *vm)
 
 static void vpmu_vm_free(VPMUVm *vm)
 {
+    vpmu_pv_vm_free(vm);
     vpmu_trace_close(vm);
     qemu_mutex_destroy(&vm->trace_lock);
     vpmu_filter_free(vm->filter);
@@ -190,16 +191,28 @@ static bool vpmu_policy_of(const char *arg, VpmuHostPolicy *policy,
     return true;
 }
 
-static VPMUVm *vpmu_vm_new(X86CPU *cpu, VpmuHostPolicy policy,
+/* Properties of which all vCPUs must have the same */
+typedef struct VPMUSame {
+    VpmuHostPolicy policy;
+    uint32_t pv_abi;
+} VPMUSame;
+
+static VPMUVm *vpmu_vm_new(X86CPU *cpu, const VPMUSame *same,
                            const struct vpmu_model *model,
                            const struct vpmu_ops *ops, Error **errp)
 {
     VPMUVm *vm = g_new0(VPMUVm, 1);
 
-    vm->policy = policy;
+    vm->policy = same->policy;
+    vm->arch = cpu->enable_pmu;
+    vm->pv_abi = same->pv_abi;
+    vm->pv_events = cpu->vpmu_props.pv_events;
+    vm->pv_slots = cpu->vpmu_props.pv_slots;
+    vm->pv_period = cpu->vpmu_props.pv_period;
     vm->filter_arg = g_strdup(vpmu_given(cpu->vpmu_props.filter));
     vm->trace_arg = g_strdup(vpmu_given(cpu->vpmu_props.trace));
     vm->ops = *ops;
+    vpmu_pv_hooks(&vm->ops);
     QTAILQ_INIT(&vm->events);
     qemu_mutex_init(&vm->trace_lock);
     vpmu_perf_system_init(&vm->system, model, VPMU_SUPPLIED, VPMU_TSC_HZ,
@@ -232,24 +245,51 @@ static bool vpmu_same(const char *name, const char *found, const char *needed,
     return false;
 }
 
+static bool vpmu_same_number(const char *name, uint64_t found, uint64_t needed,
+                             Error **errp)
+{
+    g_autofree char *a = g_strdup_printf("%" PRIu64, found);
+    g_autofree char *b = g_strdup_printf("%" PRIu64, needed);
+
+    return vpmu_same(name, a, b, errp);
+}
+
+static bool vpmu_same_pv(const VPMUVm *vm, X86CPU *cpu, uint32_t abi,
+                         Error **errp)
+{
+    static const char *const names[] = { "off", "v1", "v2", "both" };
+    X86VPMUProps *p = &cpu->vpmu_props;
+
+    return vpmu_same("pmu", cpu->enable_pmu ? "on" : "off",
+                     vm->arch ? "on" : "off", errp) &&
+           vpmu_same("pmu-pv", names[abi], names[vm->pv_abi], errp) &&
+           vpmu_same_number("pmu-pv-events", p->pv_events, vm->pv_events,
+                            errp) &&
+           vpmu_same_number("pmu-pv-slots", p->pv_slots, vm->pv_slots, errp) &&
+           vpmu_same_number("pmu-pv-period", p->pv_period, vm->pv_period,
+                            errp);
+}
+
 VPMUVm *vpmu_vm_get(X86CPU *cpu, const struct vpmu_model *model,
                     const struct vpmu_ops *ops, Error **errp)
 {
     X86VPMUProps *p = &cpu->vpmu_props;
     VPMUVm *vm = the_vm;
-    VpmuHostPolicy policy;
+    VPMUSame same;
 
-    if (!vpmu_policy_of(vpmu_given(p->policy), &policy, errp)) {
+    if (!vpmu_policy_of(vpmu_given(p->policy), &same.policy, errp) ||
+        !vpmu_pv_parse(vpmu_given(p->pv), &same.pv_abi, errp)) {
         return NULL;
     }
     if (!vm) {
-        vm = vpmu_vm_new(cpu, policy, model, ops, errp);
+        vm = vpmu_vm_new(cpu, &same, model, ops, errp);
         if (!vm) {
             return NULL;
         }
         the_vm = vm;
-    } else if (!vpmu_same("pmu-policy", VpmuHostPolicy_str(policy),
+    } else if (!vpmu_same("pmu-policy", VpmuHostPolicy_str(same.policy),
                           VpmuHostPolicy_str(vm->policy), errp) ||
+               !vpmu_same_pv(vm, cpu, same.pv_abi, errp) ||
                !vpmu_same("pmu-filter", vpmu_given(p->filter),
                           vm->filter_arg, errp) ||
                !vpmu_same("pmu-trace", vpmu_given(p->trace),

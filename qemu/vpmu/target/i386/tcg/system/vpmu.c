@@ -132,7 +132,7 @@ static int64_t vpmu_arm_kinds(X86VPMU *v, int b)
  * so a deadline in branches is kept by at most as many instructions, and
  * approached from there.
  */
-static void vpmu_arm(X86VPMU *v)
+void vpmu_arm(X86VPMU *v)
 {
     CPUX86State *env = &v->cpu->env;
     int64_t nearest = VPMU_KIND_NEVER;
@@ -212,12 +212,16 @@ static void vpmu_op_demand(void *ctx, uint64_t signals)
     vpmu_arm(ctx);
 }
 
+/* From the vCPU's thread; from another one's when that closes its events */
 static void vpmu_op_kick(void *ctx)
 {
     X86VPMU *v = ctx;
 
-    v->service = true;
-    v->due = true;
+    qatomic_set(&v->service, true);
+    qatomic_set(&v->due, true);
+    if (!qemu_cpu_is_self(CPU(v->cpu))) {
+        qatomic_set(&CPU(v->cpu)->neg.icount_decr.u16.high, -1);
+    }
 }
 
 static void vpmu_op_pmi(void *ctx, bool mask)
@@ -242,12 +246,17 @@ static const struct vpmu_ops vpmu_tcg_ops = {
 
 void vpmu_serve(X86VPMU *v)
 {
-    while (v->service) {
-        v->service = false;
+    while (qatomic_read(&v->service)) {
+        qatomic_set_mb(&v->service, false);
         if (!vpmu_is_direct(v)) {
             vpmu_perf_service(&v->host);
         }
-        vpmu_arch_service(v->arch);
+        if (v->arch) {
+            vpmu_arch_service(v->arch);
+        }
+        if (v->pv) {
+            vpmu_pv_service(v->pv);
+        }
     }
 }
 
@@ -275,9 +284,17 @@ static void vpmu_slice_begin(X86VPMU *v)
 
 static void vpmu_slice_end(X86VPMU *v)
 {
+    bool again = false;
+
     if (vpmu_slice_over(v)) {
         v->slice_start = vpmu_insns(v);
-        v->slicing = vpmu_arch_slice(v->arch);
+        if (v->arch) {
+            again |= vpmu_arch_slice(v->arch);
+        }
+        if (v->pv) {
+            again |= vpmu_pv_slice(v->pv);
+        }
+        v->slicing = again;
     }
 }
 
@@ -298,7 +315,7 @@ void x86_vpmu_boundary(CPUX86State *env)
                !v->due)) {
         return;
     }
-    v->due = false;
+    qatomic_set_mb(&v->due, false);
     vpmu_fold(v);
     if (vpmu_reached(v)) {
         v->n_expired++;
@@ -343,7 +360,9 @@ bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
     vpmu_fold(v);
     if (!vpmu_reached(v)) {
         vpmu_arm(v);
-        v->due |= vpmu_slice_over(v);
+        if (vpmu_slice_over(v)) {
+            qatomic_set(&v->due, true);
+        }
     }
     left = env->vpmu.left[bank] >>
            x86_vpmu_insn_shift(X86_VPMU_MODE(env->hflags));
@@ -418,7 +437,7 @@ bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val,
     X86VPMU *v = vpmu_of(env);
     enum vpmu_result r;
 
-    if (!v) {
+    if (!v || !v->arch) {
         return false;
     }
     x86_vpmu_uncount_insn(env);
@@ -433,7 +452,7 @@ bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     X86VPMU *v = vpmu_of(env);
     enum vpmu_result r;
 
-    if (!v) {
+    if (!v || !v->arch) {
         return false;
     }
     x86_vpmu_uncount_insn(env);
@@ -452,7 +471,7 @@ bool x86_vpmu_rdpmc(CPUX86State *env, uint32_t idx, uint64_t *val,
     X86VPMU *v = vpmu_of(env);
     enum vpmu_result r;
 
-    if (!v) {
+    if (!v || !v->arch) {
         return false;
     }
     x86_vpmu_uncount_insn(env);
@@ -466,14 +485,47 @@ uint64_t x86_vpmu_misc_enable(CPUX86State *env)
 {
     X86VPMU *v = vpmu_of(env);
 
-    return v ? vpmu_arch_misc_enable(v->arch) : 0;
+    return v && v->arch ? vpmu_arch_misc_enable(v->arch) : 0;
+}
+
+/* As KVM answers, where the number is nobody's */
+static int64_t vpmu_no_call(const struct vpmu_hypercall *call)
+{
+    return call->cpl ? -VPMU_PV_EPERM : -VPMU_PV_ENOSYS;
+}
+
+bool x86_vpmu_hypercall(CPUX86State *env)
+{
+    X86VPMU *v = vpmu_of(env);
+    struct vpmu_hypercall call = {
+        .nr = env->regs[R_EAX],
+        .arg = { env->regs[R_EBX], env->regs[R_ECX],
+                 env->regs[R_EDX], env->regs[R_ESI] },
+        .long_mode = env->hflags & HF_CS64_MASK,
+        .cpl = env->hflags & HF_CPL_MASK,
+    };
+
+    if (!v || !v->pv || (env->hflags & HF_GUEST_MASK)) {
+        return false;
+    }
+    x86_vpmu_uncount_insn(env);
+    if (vpmu_pv_hypercall(v->pv, &call) == VPMU_NOT_MINE) {
+        call.result = vpmu_no_call(&call);
+    }
+    v->n_calls[vpmu_pv_call(&call)]++;
+    vpmu_slice_begin(v);
+    vpmu_serve(v);
+    vpmu_retire(env, X86_VPMU_BANK(env->hflags), 0);
+    env->regs[R_EAX] = call.long_mode ? (uint64_t)call.result
+                                      : (uint32_t)call.result;
+    return true;
 }
 
 void x86_vpmu_smm(CPUX86State *env, bool entered)
 {
     X86VPMU *v = vpmu_of(env);
 
-    if (v) {
+    if (v && v->arch) {
         vpmu_arch_smm(v->arch, entered);
         vpmu_serve(v);
     }
@@ -503,6 +555,13 @@ static const struct vpmu_model *vpmu_model_of(CPUX86State *env)
         return NULL;
     }
     return vpmu_model_find(VPMU_VENDOR_INTEL, family, model);
+}
+
+bool x86_vpmu_wanted(const X86CPU *cpu)
+{
+    const char *pv = vpmu_given(cpu->vpmu_props.pv);
+
+    return tcg_enabled() && (cpu->enable_pmu || (pv && strcmp(pv, "off")));
 }
 
 uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w)
@@ -597,12 +656,31 @@ static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
     arch->filter = v->vm->filter ? &v->vm->filter->filter : NULL;
 }
 
-static bool vpmu_init(X86VPMU *v, Error **errp)
+static bool vpmu_init_arch(X86VPMU *v, struct vpmu_provider *provider,
+                           Error **errp)
 {
     struct vpmu_arch_config arch = { .size = sizeof(arch) };
-    bool direct = vpmu_is_direct(v);
     struct vpmu_error err = { };
     size_t size;
+
+    arch.provider = provider;
+    vpmu_arch_settings(v, &arch);
+    if (vpmu_arch_size(&arch, &size, &err)) {
+        error_setg(errp, "pmu=on: %s: asked 0x%" PRIx64 ", available 0x%"
+                   PRIx64, err.what, err.asked, err.available);
+        return false;
+    }
+    v->arch = g_malloc0(size);
+    if (vpmu_arch_init(v->arch, &arch, &err)) {
+        g_assert_not_reached();
+    }
+    return true;
+}
+
+static bool vpmu_init(X86VPMU *v, Error **errp)
+{
+    struct vpmu_provider *provider;
+    bool direct = vpmu_is_direct(v);
 
     for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
         for (int b = 0; b < X86_VPMU_BANKS; b++) {
@@ -610,36 +688,36 @@ static bool vpmu_init(X86VPMU *v, Error **errp)
         }
     }
     if (direct) {
-        vpmu_init_direct(v, &arch.provider);
-    } else if (!vpmu_init_perf(v, &arch.provider, errp)) {
+        vpmu_init_direct(v, &provider);
+    } else if (!vpmu_init_perf(v, &provider, errp)) {
         return false;
     }
-    vpmu_arch_settings(v, &arch);
-    if (vpmu_arch_size(&arch, &size, &err)) {
-        error_setg(errp, "pmu=on: %s: asked 0x%" PRIx64 ", available 0x%"
-                   PRIx64, err.what, err.asked, err.available);
-        if (!direct) {
-            vpmu_fini_perf(v);
-        }
-        return false;
-    }
-    v->arch = g_malloc0(size);
     vpmu_arm(v);
-    if (vpmu_arch_init(v->arch, &arch, &err)) {
-        g_assert_not_reached();
+    if ((!v->vm->arch || vpmu_init_arch(v, provider, errp)) &&
+        (!v->vm->pv_abi || vpmu_pv_attach(v, provider, errp))) {
+        return true;
     }
-    return true;
+    if (v->arch) {
+        vpmu_arch_reset(v->arch, false);
+        g_free(v->arch);
+    }
+    if (!direct) {
+        vpmu_fini_perf(v);
+    }
+    return false;
 }
 
 static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
 {
     const char *name = vpmu_given(p->policy) ? "pmu-policy"
                        : vpmu_given(p->filter) ? "pmu-filter"
-                       : vpmu_given(p->trace) ? "pmu-trace" : NULL;
+                       : vpmu_given(p->trace) ? "pmu-trace"
+                       : vpmu_given(p->pv) && strcmp(p->pv, "off") ? "pmu-pv"
+                       : NULL;
 
     if (name) {
-        error_setg(errp, "%s: found no PMU under TCG, needed pmu=on with "
-                   "-accel tcg", name);
+        error_setg(errp, "%s: found no PMU under TCG, needed pmu=on or "
+                   "pmu-pv with -accel tcg", name);
     }
     return name;
 }
@@ -647,23 +725,25 @@ static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
 bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
 {
     const struct vpmu_model *model = vpmu_model_of(&cpu->env);
+    const char *asked = cpu->enable_pmu ? "pmu=on" : "pmu-pv";
     X86VPMU *v;
 
-    if (!cpu->enable_pmu || !tcg_enabled()) {
+    if (!x86_vpmu_wanted(cpu)) {
         return !vpmu_unwanted(&cpu->vpmu_props, errp);
     }
     if (!model) {
-        error_setg(errp, "pmu=on: no PMU for this vendor and family under TCG; "
-                   "Intel family 6 has one (try -cpu Icelake-Server-v6)");
+        error_setg(errp, "%s: no PMU for this vendor and family under TCG; "
+                   "Intel family 6 has one (try -cpu Icelake-Server-v6)",
+                   asked);
         return false;
     }
     if (icount_enabled()) {
-        error_setg(errp, "pmu=on cannot be combined with -icount or "
-                   "record/replay: the PMU counts instructions itself");
+        error_setg(errp, "%s cannot be combined with -icount or "
+                   "record/replay: the PMU counts instructions itself", asked);
         return false;
     }
     if (HOST_LONG_BITS != 64) {
-        error_setg(errp, "pmu=on needs a 64-bit host");
+        error_setg(errp, "%s needs a 64-bit host", asked);
         return false;
     }
 
@@ -691,7 +771,12 @@ void x86_vpmu_unrealize(X86CPU *cpu)
         return;
     }
     vpmu_host_events_close(v);
-    vpmu_arch_reset(v->arch, false);
+    if (v->pv) {
+        vpmu_pv_detach(v);
+    }
+    if (v->arch) {
+        vpmu_arch_reset(v->arch, false);
+    }
     if (!vpmu_is_direct(v)) {
         vpmu_fini_perf(v);
     }
@@ -708,10 +793,28 @@ void x86_vpmu_reset(X86CPU *cpu, bool init)
     X86VPMU *v = cpu->vpmu;
 
     if (v) {
-        vpmu_arch_reset(v->arch, init);
+        if (v->arch) {
+            vpmu_arch_reset(v->arch, init);
+        }
+        if (v->pv) {
+            vpmu_pv_reset(v->pv);
+        }
         /* CPU reset has cleared hflags, whatever the demand still is */
         vpmu_arm(v);
     }
+}
+
+/* The PMUs' own leaves */
+static bool vpmu_cpuid(const X86VPMU *v, uint32_t leaf, uint32_t subleaf,
+                       struct vpmu_cpuid *regs)
+{
+    bool mine = v->arch && vpmu_arch_cpuid(v->arch, leaf, subleaf, regs);
+
+    if (v->pv) {
+        mine |= vpmu_pv_cpuid(v->pv, X86_VPMU_CPUID_BASE, leaf, regs);
+        mine |= vpmu_pv_kvm_cpuid(v, leaf, regs);
+    }
+    return mine;
 }
 
 bool x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
@@ -736,7 +839,7 @@ bool x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
         *ecx = VPMU_CRYSTAL_HZ / 1000000;
         return true;
     default:
-        if (!vpmu_arch_cpuid(cpu->vpmu->arch, leaf, subleaf, &regs)) {
+        if (!vpmu_cpuid(cpu->vpmu, leaf, subleaf, &regs)) {
             return false;
         }
         *eax = regs.eax;
@@ -755,7 +858,7 @@ static bool vpmu_needed(void *opaque)
 {
     X86CPU *cpu = opaque;
 
-    return cpu->vpmu;
+    return cpu->vpmu && cpu->vpmu->arch;
 }
 
 static int vpmu_pre_save(void *opaque)
