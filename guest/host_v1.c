@@ -120,6 +120,9 @@ static void v1_reopen(struct vg_cpu *c, enum vg_context x, unsigned int s)
 
 	c->slot[s].reopen = false;
 	v1_call(ev, VPMU_PV1_CLOSE);
+	/* The NMI of these is on its way, in the handler of another. */
+	if (READ_ONCE(ev->shared.overflows))
+		c->late = true;
 	ret = v1_open_at(c->batch[x], ev);
 	if (ret)
 		pr_warn_once("the host does not open an event again: %d\n", ret);

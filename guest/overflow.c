@@ -13,7 +13,7 @@
 
 #define VG_NMI_NAME	"vpmu"
 /* How long after an NMI another may come that had the same reasons. */
-#define VG_LATE_NS	(10 * NSEC_PER_MSEC)
+#define VG_LATE_NS	(100 * NSEC_PER_MSEC)
 
 /* perf_event_overflow(), which no module may call by name; NULL: not found. */
 static int (*vg_perf_overflow)(struct perf_event *event, struct perf_sample_data *data,
@@ -98,8 +98,8 @@ static int vg_nmi(unsigned int cmd, struct pt_regs *regs)
 		if (slots >> s & 1)
 			handled += max(vg_overflow(c, s, regs), 1u);
 	c->nmi_busy = false;
-	vg.abi->flush(c, VG_NMI);
 	c->late = handled > 1;
+	vg.abi->flush(c, VG_NMI);
 	c->late_until = local_clock() + VG_LATE_NS;
 	return handled;
 }
