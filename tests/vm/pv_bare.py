@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The host's part in tests of the paravirtual PMU without an operating system.
+
+pv_bare.py QEMU OPTION...   prints the guest's serial output and ends with QEMU's
+status. When the guest says "take", eight pinned events of the host take the counters
+of vCPU 0; when it says "done", it has left nothing open. Then it gets a byte.
+"""
+import json, socket, subprocess, sys, tempfile, time
+
+EVENTS = 8
+
+
+class Host:
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        for _ in range(200):
+            try:
+                self.socket.connect(path)
+                break
+            except OSError:
+                time.sleep(0.05)
+        else:
+            raise SystemExit("not ok start: QEMU does not answer")
+        self.qmp = self.socket.makefile("rw")
+        self.qmp.readline()
+        self.ask("qmp_capabilities")
+
+    def ask(self, command, **arguments):
+        self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.qmp.flush()
+        while True:
+            line = self.qmp.readline()
+            if not line:
+                raise SystemExit(f"not ok {command}: QEMU has gone")
+            reply = json.loads(line)
+            if "error" in reply:
+                raise SystemExit(f"not ok {command}: {reply['error']['desc']}")
+            if "return" in reply:
+                return reply["return"]
+
+    def take(self):
+        for _ in range(EVENTS):
+            self.ask("x-vpmu-host-event-add", spec="cpu0:rc4:pinned")
+
+    def done(self):
+        info = self.ask("x-query-vpmu")
+        events = info["pv"]["events"]
+        owned = [s for c in info["cpus"] for s in c["slots"] if s["owner"] != "none"]
+        calls = [sum(c["exits"]["hypercall"].values()) for c in info["cpus"]]
+        text = self.ask("human-monitor-command", **{"command-line": "info vpmu"})
+        why = None
+        if events or owned:
+            why = f"found {len(events)} open events and {len(owned)} counters in use, wanted none"
+        elif not all(calls):
+            why = f"hypercalls of the vCPUs: {calls}: one of them has made none"
+        elif f"{calls[0]} hypercalls" not in text:
+            why = f"'info vpmu' does not say {calls[0]} hypercalls: {text}"
+        print(f"not ok nothing left: {why}" if why else "ok nothing left", flush=True)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/qmp"
+        qemu = subprocess.Popen(
+            sys.argv[1:] + ["-qmp", f"unix:{path},server=on,wait=off", "-serial", "stdio"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            host = Host(path)
+            for line in qemu.stdout:
+                line = line.decode(errors="replace").rstrip()
+                if line in ("take", "done"):
+                    host.take() if line == "take" else host.done()
+                    qemu.stdin.write(b"\n")
+                    qemu.stdin.flush()
+                elif line:
+                    print(line, flush=True)
+            return qemu.wait()
+        finally:
+            qemu.kill()
+
+
+sys.exit(main())
