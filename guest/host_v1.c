@@ -49,7 +49,8 @@ static int v1_open_at(void *page, struct vg_event *ev)
 	memset(attr, 0, sizeof(*attr));
 	ev->period = 0;
 	if (is_sampling_event(event))
-		ev->period = min_t(u64, event->hw.sample_period, VPMU_PV_LEFT_MAX);
+		ev->period = min_t(u64, event->hw.sample_period + ev->stretch, VPMU_PV_LEFT_MAX);
+	ev->stretch = 0; /* in all periods, there being no other way */
 	attr->type = vg_type(event);
 	attr->config = event->attr.config;
 	attr->sample_period = ev->period;

@@ -12,8 +12,13 @@
 #include "vpmu_guest.h"
 
 #define VG_NMI_NAME	"vpmu"
-/* How long after an NMI another may come that had the same reasons. */
-#define VG_LATE_NS	(100 * NSEC_PER_MSEC)
+/*
+ * How long after an NMI another may come that had the same reasons: a vCPU can be
+ * without a CPU in between.
+ */
+#define VG_LATE_NS	NSEC_PER_SEC
+/* A handler takes at most one part in so many of the time. */
+#define VG_STRETCH	4u
 
 /* perf_event_overflow(), which no module may call by name; NULL: not found. */
 static int (*vg_perf_overflow)(struct perf_event *event, struct perf_sample_data *data,
@@ -40,6 +45,34 @@ static bool vg_sample(struct perf_event *event, struct perf_sample_data *data,
 	return false;
 }
 
+/*
+ * An event that counts the kernel counts its handler. If it overflows in there again
+ * and again the guest would do nothing else, so it gets time for itself in between.
+ */
+static void vg_stretch(struct vg_cpu *c, struct vg_event *ev, u32 n)
+{
+	struct hw_perf_event *hwc = &ev->event->hw;
+	u64 left = min_t(u64, (u64)n * VG_STRETCH * hwc->sample_period, VPMU_PV_LEFT_MAX);
+
+	ev->stretch = left - min(left, hwc->sample_period);
+	local64_set(&hwc->period_left, left);
+	c->slot[ev->slot].reload = true;
+	vg_mark(c, VG_NMI, ev->slot);
+}
+
+/* What they overflowed in the handler, before the host heard of that. */
+static void vg_drop(struct vg_cpu *c, u64 slots)
+{
+	unsigned int s;
+
+	for (s = 0; slots >> s; s++) {
+		struct vg_event *ev = c->slot[s].ev;
+
+		if (slots >> s & 1 && ev && ev->stretch && vg.abi->take(c, ev))
+			c->late = true;
+	}
+}
+
 /* Returns how many overflows it were. */
 static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs)
 {
@@ -57,7 +90,8 @@ static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs
 		return n;
 	hwc->last_period = hwc->sample_period;
 	if (ev->period) {
-		hwc->last_period = n * ev->period;
+		hwc->last_period = n * ev->period + ev->stretch;
+		ev->stretch = 0;
 		local64_add(hwc->last_period, &hwc->period_left);
 	} else if (local64_read(&hwc->period_left) > 0) {
 		/* A period that the host can only do in parts. */
@@ -67,7 +101,11 @@ static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs
 	perf_sample_data_init(&data, 0, hwc->last_period);
 	if (vg_sample(ev->event, &data, regs))
 		vg_stop(ev->event, 0);
-	else if (!(hwc->state & PERF_HES_STOPPED))
+	if (hwc->state & PERF_HES_STOPPED)
+		return n;
+	if (n > 1 && !ev->event->attr.exclude_kernel)
+		vg_stretch(c, ev, n);
+	else
 		vg_repeat(c, ev);
 	return n;
 }
@@ -100,6 +138,7 @@ static int vg_nmi(unsigned int cmd, struct pt_regs *regs)
 	c->nmi_busy = false;
 	c->late = handled > 1;
 	vg.abi->flush(c, VG_NMI);
+	vg_drop(c, slots);
 	c->late_until = local_clock() + VG_LATE_NS;
 	return handled;
 }

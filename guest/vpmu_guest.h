@@ -48,6 +48,7 @@ struct vg_event {
 	s8 last;         /* slot that it had last */
 	u32 overflows;   /* that were seen, modulo 2^32 */
 	u64 period;      /* between overflows, as the host has it; 0: once, or never */
+	u64 stretch;     /* so much farther than a period the next overflow was put */
 	u64 enabled;     /* the host's times that were seen */
 	u64 running;
 	u64 more_enabled; /* of them, what is not in perf's time running yet */
