@@ -165,7 +165,7 @@ static void vg_find_overflow(void)
 		unregister_kprobe(&kp);
 	}
 	if (!vg_perf_overflow)
-		pr_info("perf_event_overflow() was not found: perf throttles nothing, and its limits on overflows do not act\n");
+		pr_info("perf_event_overflow() was not found: perf does not throttle\n");
 }
 
 int vg_overflow_init(void)

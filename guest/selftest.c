@@ -100,7 +100,7 @@ int vg_selftest(void)
 	if (IS_ERR(event)) {
 		ret = PTR_ERR(event);
 		if (ret == -ENOENT) {
-			pr_info("the self-test was left out: the host does not count instructions\n");
+			pr_info("the self-test was left out: instructions are not counted\n");
 			ret = 0;
 		} else {
 			pr_err("self-test: no event: %d\n", ret);
