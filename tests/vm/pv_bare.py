@@ -4,7 +4,8 @@
 
 pv_bare.py QEMU OPTION...   prints the guest's serial output and ends with QEMU's
 status. When the guest says "take", eight pinned events of the host take the counters
-of vCPU 0; when it says "done", it has left nothing open. Then it gets a byte.
+of vCPU 0; when it says "done N", it has left nothing open and has N vCPUs. Then it
+gets a byte.
 """
 import json, socket, subprocess, sys, tempfile, time
 
@@ -43,7 +44,7 @@ class Host:
         for _ in range(EVENTS):
             self.ask("x-vpmu-host-event-add", spec="cpu0:rc4:pinned")
 
-    def done(self):
+    def done(self, cpus):
         info = self.ask("x-query-vpmu")
         events = info["pv"]["events"]
         owned = [s for c in info["cpus"] for s in c["slots"] if s["owner"] != "none"]
@@ -52,6 +53,8 @@ class Host:
         why = None
         if events or owned:
             why = f"found {len(events)} open events and {len(owned)} counters in use, wanted none"
+        elif len(calls) != cpus:
+            why = f"found {len(calls)} vCPUs, wanted {cpus}"
         elif not all(calls):
             why = f"hypercalls of the vCPUs: {calls}: one of them has made none"
         elif f"{calls[0]} hypercalls" not in text:
@@ -69,8 +72,9 @@ def main():
             host = Host(path)
             for line in qemu.stdout:
                 line = line.decode(errors="replace").rstrip()
-                if line in ("take", "done"):
-                    host.take() if line == "take" else host.done()
+                word, *more = line.split() or [""]
+                if word in ("take", "done"):
+                    host.take() if word == "take" else host.done(int(more[0]))
                     qemu.stdin.write(b"\n")
                     qemu.stdin.flush()
                 elif line:

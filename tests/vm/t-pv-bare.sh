@@ -72,3 +72,18 @@ hosted 'hostile, PMU' $((120 + turns / 5000)) hostile $model,pmu=on,pmu-pv=both 
 	"seed=$seed turns=$((turns / 2))" -smp 2
 hosted 'hostile, direct' $((120 + turns / 5000)) hostile \
 	$model,pmu-policy=direct,pmu-pv=both "seed=$seed turns=$((turns / 2))" -smp 2
+hosted 'hostile, a vCPU goes' $((120 + turns / 5000)) hostile $model,pmu-pv=both \
+	"seed=$seed turns=$((turns / 4)) eject=1" -smp 2
+
+# Moved while it counts, with and without events of the new host beside it.
+status=0
+out=$(timeout 200 python3 "$here/migrate.py" 8 "${qemu[@]}" -accel tcg,one-insn-per-tb=on \
+	-cpu "$model,check=off,pmu-pv=both" -kernel "$VPMU_BUILD/bare/pv" \
+	-append 'abi=3 turns=30' 2>&1) || status=$?
+moved=$(sed -n 's/^moved //p' <<<"$out")
+bad=$(grep '^not ok' <<<"$out" | head -n 3)
+if [ $status = 67 ] && [ -z "$bad" ] && [ "${moved:-0}" -ge 3 ]; then
+	echo 'ok moved to another QEMU'
+else
+	echo "not ok moved to another QEMU: status $status, $moved moves, at least 3 wanted; $bad"
+fi
