@@ -716,8 +716,8 @@ static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
                        : NULL;
 
     if (name) {
-        error_setg(errp, "%s: found no PMU under TCG, needed pmu=on or "
-                   "pmu-pv with -accel tcg", name);
+        error_setg(errp, "%s: found no PMU under TCG, needed pmu=on with "
+                   "-accel tcg, or pmu-pv", name);
     }
     return name;
 }
