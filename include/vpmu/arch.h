@@ -27,12 +27,15 @@ struct vpmu_arch;
 struct vpmu_arch_config {
 	uint32_t size;                  /* sizeof(struct vpmu_arch_config) */
 	const struct vpmu_model *model;
-	uint8_t version;                /* 1 .. the model's; 0: the model's */
-	uint8_t n_gp;                   /* 1 .. the model's; 0: the model's */
+	uint8_t version;                /* 1 .. the model's; 0: the model's. AMD: 2 is
+					   PerfMonV2, which needs EXT_CORE */
+	uint8_t n_gp;                   /* 1 .. the model's; 0: the model's. AMD: only
+					   PerfMonV2 can tell the guest a number; else
+					   it is 4, with EXT_CORE the model's */
 	int8_t n_fixed;                 /* 0 .. the model's; -1: the model's (version
 					   1 has none; at most 3 until topdown) */
 	uint64_t capabilities;          /* IA32_PERF_CAPABILITIES, within the
-					   model's; used as it is */
+					   model's; used as it is. AMD: VPMU_CAP_AMD_* */
 	struct vpmu_provider *provider; /* this vCPU's */
 	const struct vpmu_ops *ops;     /* kick and pmi at least */
 	void *ctx;                      /* passed to each hook */
@@ -49,7 +52,8 @@ struct vpmu_cpuid {
 
 /* A selector that the guest has enabled and nobody counts. */
 struct vpmu_told {
-	uint64_t select;   /* event select and unit mask, edge, inv, cmask */
+	uint64_t select;   /* event select (AMD: with bits 35:32), unit mask, edge,
+			      inv, cmask */
 	uint64_t times;    /* how often it was enabled */
 	const char *name;  /* from the model's table, or NULL */
 	const char *needs; /* option that would count it, or NULL */
@@ -86,12 +90,19 @@ void vpmu_arch_reset(struct vpmu_arch *v, bool init);
 /**
  * Fill in the PMU's part of a CPUID leaf: leaf 0AH whole; PDCM (leaf 1 ECX[15])
  * set or cleared; every other bit of @regs stays as the caller has filled it.
+ * AMD: also leaf 80000022H whole; PerfCtrExtCore (leaf 80000001H ECX[23]) set or
+ * cleared, IBS (ECX[10]), the northbridge's and the L3's counters (ECX[24], [28])
+ * and branch sampling (leaf 80000008H EBX[31]) cleared. The caller sees to it that
+ * leaf 80000000H admits 80000022H where that is not all zeros.
  * Pure. Returns true when something in the leaf is the PMU's.
  */
 bool vpmu_arch_cpuid(const struct vpmu_arch *v, uint32_t leaf, uint32_t subleaf,
 		     struct vpmu_cpuid *regs);
 
-/** IA32_MISC_ENABLE's PMU bits: the value of bits 7, 11, 12; others are 0. Pure. */
+/**
+ * IA32_MISC_ENABLE's PMU bits: the value of bits 7, 11, 12; others are 0. AMD has
+ * none: 0. Pure.
+ */
 uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v);
 
 /**
@@ -104,7 +115,8 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr, uint64_t *va
 /**
  * A guest's WRMSR.
  *
- * @value: EDX:EAX; a set reserved bit is a fault, never masked silently
+ * @value: EDX:EAX; a set reserved bit is a fault, never masked silently, but
+ *         by AMD's own registers, which ignore it
  *
  * May call every hook of ops.h, and every one of the provider.
  * Returns VPMU_NOT_MINE when @msr is no PMU register of any model; VPMU_FAULT also
@@ -139,13 +151,24 @@ void vpmu_arch_service(struct vpmu_arch *v);
 void vpmu_arch_smm(struct vpmu_arch *v, bool entered);
 
 /**
+ * The vCPU's EFER.SVME is now @on: to be called after each change of it, and after
+ * a load. GuestOnly and HostOnly (AMD) tell the nested banks from the others while
+ * it is set; while it is clear a counter with either does not count. RESET and INIT
+ * clear it. Nothing happens where it does not change, or without VPMU_CAP_AMD_SVM.
+ *
+ * May create and release events.
+ * Source: AMD64 APM vol. 2, "Core Performance Event-Select Registers".
+ */
+void vpmu_arch_svme(struct vpmu_arch *v, bool on);
+
+/**
  * Put an event filter in force, or NULL for none. @f: unchanged until another one
  * is in force; all vCPUs of a VM have the same. What it denies counts nothing, from
  * now on.
  *
  * May create and release events. Returns 0, or what vpmu_filter_check() returns;
- * also -VPMU_EINVAL for a masked entry with event select bits 35:32, which Intel's
- * have not; then the old one stays.
+ * also -VPMU_EINVAL for a masked entry with event select bits 35:32 where the
+ * model's vendor, Intel, has none; then the old one stays.
  */
 int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f);
 
@@ -190,8 +213,8 @@ bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc, struct vpmu_pmc_i
 int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used);
 
 /**
- * Load what vpmu_arch_save() wrote, into a PMU of the same version and the same
- * or a larger configuration. Every field is checked first; on failure nothing has changed.
+ * Load what vpmu_arch_save() wrote, into a PMU of the same vendor and version and
+ * the same or a larger configuration. Every field is checked first; on failure nothing has changed.
  * Returns 0; -VPMU_EINVAL for malformed data or a register value that this
  * configuration does not allow; -VPMU_ENOSYS for a newer version.
  */

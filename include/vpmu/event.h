@@ -60,8 +60,8 @@ struct vpmu_recipe {
  * Look up what a selector counts.
  *
  * @model:    whose table
- * @select:   IA32_PERFEVTSEL image; event select, unit mask, edge, inv and cmask
- *            matter, every other bit is ignored
+ * @select:   IA32_PERFEVTSEL image; event select (AMD: with bits 35:32), unit
+ *            mask, edge, inv and cmask matter, every other bit is ignored
  * @fixed:    fixed counter whose event is meant, then @select is not used; or -1
  * @banks:    bitmap of VPMU_BANK_BIT to count in
  * @supplied: bitmap of the signals that the engine supplies

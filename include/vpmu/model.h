@@ -14,15 +14,18 @@ struct vpmu_model {
 	const char *name;       /* as in `vpmu list`: "icelake-server" */
 	const char *title;      /* for people: "Intel Icelake-SP" */
 	uint8_t vendor;         /* enum vpmu_vendor */
-	uint8_t family;         /* displayed family (CPUID.1, extended included) */
+	uint8_t family;         /* displayed family (CPUID.1, extended included);
+				   0: any (generic) */
 	const uint8_t *models;  /* displayed models */
 	uint8_t n_models;       /* entries of @models; 0: any (generic) */
-	uint8_t version;        /* highest perfmon version, CPUID.0AH:EAX[7:0] */
+	uint8_t version;        /* highest perfmon version, CPUID.0AH:EAX[7:0];
+				   AMD: 2 with PerfMonV2, else 1 */
 	uint8_t n_gp;           /* general-purpose counters, at most 8 */
 	uint8_t n_fixed;        /* fixed counters, at most 4 */
 	uint8_t width_bits;     /* of every counter */
 	uint8_t n_arch_events;  /* CPUID.0AH:EAX[31:24] */
-	uint64_t capabilities;  /* IA32_PERF_CAPABILITIES bits that vpmu can offer */
+	uint64_t capabilities;  /* IA32_PERF_CAPABILITIES bits that vpmu can offer;
+				   AMD: VPMU_CAP_AMD_* */
 	const struct vpmu_event_def *events; /* sorted by select, then umask */
 	uint16_t n_events;
 };
@@ -43,7 +46,8 @@ const struct vpmu_model *vpmu_model_at(size_t i);
 
 /**
  * Check a model's data: order of the table, ranges, masks, fixed counters,
- * architectural events and their encodings, signals known.
+ * architectural events and their encodings, events that each CPU of its vendor
+ * has, signals known.
  *
  * @bad: on failure the index of the offending event, or n_events
  *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Register numbers and bits of the architectural PMU.
- * Source: SDM vol. 4, "Architectural MSRs"; facts by section title where used.
+ * Source: SDM vol. 4, "Architectural MSRs"; AMD64 APM vol. 2, "Performance
+ * Monitoring Counters"; facts by section title where used.
  */
 #ifndef VPMU_MSR_H
 #define VPMU_MSR_H
@@ -23,6 +24,15 @@
 #define VPMU_MSR_GLOBAL_INUSE		0x392u	/* v4, read-only */
 #define VPMU_MSR_A_PMC0			0x4c1u	/* full-width counter */
 
+/* AMD's. A selector and its counter stand side by side from AMD_PERF_CTL0 on. */
+#define VPMU_MSR_AMD_GLOBAL_STATUS	0xc0000300u /* PerfMonV2 */
+#define VPMU_MSR_AMD_GLOBAL_CTRL	0xc0000301u
+#define VPMU_MSR_AMD_GLOBAL_STATUS_CLR	0xc0000302u
+#define VPMU_MSR_AMD_GLOBAL_STATUS_SET	0xc0000303u
+#define VPMU_MSR_K7_EVTSEL0		0xc0010000u /* four selectors, then */
+#define VPMU_MSR_K7_PERFCTR0		0xc0010004u /* four counters */
+#define VPMU_MSR_AMD_PERF_CTL0		0xc0010200u /* PerfCtrExtCore */
+
 #define VPMU_EVTSEL_EVENT		0xffull
 #define VPMU_EVTSEL_UMASK		0xff00ull
 #define VPMU_EVTSEL_USR			(1ull << 16)
@@ -35,6 +45,9 @@
 #define VPMU_EVTSEL_INV			(1ull << 23)
 #define VPMU_EVTSEL_CMASK_SHIFT		24
 #define VPMU_EVTSEL_CMASK		(0xffull << VPMU_EVTSEL_CMASK_SHIFT)
+#define VPMU_EVTSEL_EVENT_HIGH		(0xfull << 32) /* AMD: select 11:8 */
+#define VPMU_EVTSEL_GUEST_ONLY		(1ull << 40)   /* AMD: under nested guests */
+#define VPMU_EVTSEL_HOST_ONLY		(1ull << 41)   /* AMD: outside of them */
 
 #define VPMU_FIXED_OS			1u	/* in the counter's four bits */
 #define VPMU_FIXED_USR			2u
@@ -54,8 +67,14 @@
 #define VPMU_CAP_SMM_FREEZE		(1ull << 12)
 #define VPMU_CAP_FULL_WIDTH		(1ull << 13)
 
+/* What AMD's CPUs have is told by CPUID bits; these stand for them. */
+#define VPMU_CAP_AMD_EXT_CORE		(1ull << 32) /* PerfCtrExtCore */
+#define VPMU_CAP_AMD_FREEZE		(1ull << 33) /* LbrAndPmcFreeze, version 2 */
+#define VPMU_CAP_AMD_SVM		(1ull << 34) /* SVM: GuestOnly and HostOnly */
+
 #define VPMU_DEBUGCTL_LBR		(1ull << 0)
 #define VPMU_DEBUGCTL_BTF		(1ull << 1)
+#define VPMU_DEBUGCTL_PINS		(0xfull << 2) /* AMD: breakpoint pins */
 #define VPMU_DEBUGCTL_FREEZE_LBRS	(1ull << 11)
 #define VPMU_DEBUGCTL_FREEZE_PERFMON	(1ull << 12)
 #define VPMU_DEBUGCTL_FREEZE_SMM	(1ull << 14)

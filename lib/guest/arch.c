@@ -54,13 +54,19 @@ static int arch_check_pointers(const struct vpmu_arch_config *cfg,
 
 static int arch_check_model(const struct vpmu_model *m, struct vpmu_error *err)
 {
-	if (m->vendor != VPMU_VENDOR_INTEL)
+	uint8_t versions = m->vendor == VPMU_VENDOR_AMD ? 2 : 5;
+
+	if (m->vendor > VPMU_VENDOR_AMD)
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
-				   "model's vendor, limited to Intel",
-				   m->vendor, VPMU_VENDOR_INTEL);
-	if (m->version < 1 || m->version > 5)
+				   "model's vendor, limited to Intel and AMD",
+				   m->vendor, VPMU_VENDOR_AMD);
+	if (m->version < 1 || m->version > versions)
 		return arch_refuse(err, -VPMU_EINVAL, "model's version",
-				   m->version, 5);
+				   m->version, versions);
+	if (m->vendor == VPMU_VENDOR_AMD && (m->n_fixed || m->n_gp < ARCH_K7_PMCS))
+		return arch_refuse(err, -VPMU_EINVAL,
+				   "AMD model's n_gp, and no fixed counters",
+				   m->n_gp, ARCH_K7_PMCS);
 	if (m->n_gp < 1 || m->n_gp > ARCH_GP_MAX)
 		return arch_refuse(err, -VPMU_EINVAL, "model's n_gp",
 				   m->n_gp, ARCH_GP_MAX);
@@ -105,8 +111,16 @@ static int arch_plan_fixed(const struct vpmu_arch_config *cfg,
 	return 0;
 }
 
+/* The bits of a selector that choose what is counted. */
+static uint64_t arch_select(const struct vpmu_model *m)
+{
+	return VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | VPMU_EVTSEL_EDGE |
+	       VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK |
+	       (m->vendor == VPMU_VENDOR_AMD ? VPMU_EVTSEL_EVENT_HIGH : 0);
+}
+
 /* Bits 35:32 of an event select are AMD's; KVM refuses them as we do. */
-static int arch_check_filter(const struct vpmu_filter *f)
+static int arch_check_filter(const struct vpmu_filter *f, uint64_t select)
 {
 	int ret = f ? vpmu_filter_check(f) : 0;
 	uint32_t i;
@@ -114,7 +128,7 @@ static int arch_check_filter(const struct vpmu_filter *f)
 	if (ret || !f || !(f->flags & VPMU_FILTER_MASKED))
 		return ret;
 	for (i = 0; i < f->n_events; i++)
-		if (f->events[i] >> 32 & 0xf)
+		if (f->events[i] & VPMU_EVTSEL_EVENT_HIGH & ~select)
 			return -VPMU_EINVAL;
 	return 0;
 }
@@ -131,7 +145,7 @@ static bool arch_has_clock(const struct vpmu_provider_ops *p)
 static int arch_check_told(const struct vpmu_arch_config *cfg, struct vpmu_error *err)
 {
 	uint32_t base = cfg->cpuid_base;
-	int ret = arch_check_filter(cfg->filter);
+	int ret = arch_check_filter(cfg->filter, arch_select(cfg->model));
 
 	if (ret)
 		return arch_refuse(err, ret, "event filter's entries, action and flags",
@@ -146,6 +160,38 @@ static int arch_check_told(const struct vpmu_arch_config *cfg, struct vpmu_error
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "cpuid_base, limited by the provider without a clock",
 				   base, 0);
+	return 0;
+}
+
+/*
+ * Only PerfMonV2 tells an AMD guest how many counters there are; without it their
+ * number follows from PerfCtrExtCore.
+ */
+static int arch_plan_gp(const struct vpmu_arch_config *cfg, struct arch_plan *plan,
+			struct vpmu_error *err)
+{
+	const struct vpmu_model *m = cfg->model;
+	bool ext = cfg->capabilities & VPMU_CAP_AMD_EXT_CORE;
+	bool amd = m->vendor == VPMU_VENDOR_AMD;
+	uint8_t most = amd && !ext ? ARCH_K7_PMCS : m->n_gp;
+
+	if (amd && plan->version >= 2 && !ext)
+		return arch_refuse(err, -VPMU_EINVAL,
+				   "version 2 of AMD, which needs PerfCtrExtCore",
+				   plan->version, 1);
+	plan->n_gp = cfg->n_gp ? cfg->n_gp : most;
+	if (plan->n_gp > m->n_gp)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "n_gp, limited by the model",
+				   plan->n_gp, m->n_gp);
+	if (amd && plan->version < 2 && plan->n_gp != most)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "n_gp, given by PerfCtrExtCore without PerfMonV2",
+				   plan->n_gp, most);
+	if (plan->n_gp > cfg->provider->n_gp)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "n_gp, limited by the provider",
+				   plan->n_gp, cfg->provider->n_gp);
 	return 0;
 }
 
@@ -167,15 +213,9 @@ static int arch_plan_make(const struct vpmu_arch_config *cfg,
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "version, limited by the model",
 				   plan->version, m->version);
-	plan->n_gp = cfg->n_gp ? cfg->n_gp : m->n_gp;
-	if (plan->n_gp > m->n_gp)
-		return arch_refuse(err, -VPMU_EOPNOTSUPP,
-				   "n_gp, limited by the model",
-				   plan->n_gp, m->n_gp);
-	if (plan->n_gp > cfg->provider->n_gp)
-		return arch_refuse(err, -VPMU_EOPNOTSUPP,
-				   "n_gp, limited by the provider",
-				   plan->n_gp, cfg->provider->n_gp);
+	ret = arch_plan_gp(cfg, plan, err);
+	if (ret)
+		return ret;
 	if (cfg->capabilities & ~m->capabilities)
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "capabilities, limited by the model",
@@ -194,6 +234,47 @@ int vpmu_arch_size(const struct vpmu_arch_config *cfg, size_t *size,
 	*size = sizeof(struct vpmu_arch) + (size_t)(plan.n_gp + plan.n_fixed) *
 					   cfg->provider->ops->event_size;
 	return 0;
+}
+
+/* A selector's bits that AMD's registers keep: all but 19 and 21, up to 35:32. */
+#define ARCH_EVTSEL_AMD	(UINT32_MAX & ~(VPMU_EVTSEL_PIN | VPMU_EVTSEL_ANY))
+
+/*
+ * Without PerfMonV2 there are only selectors and counters.
+ * Source: AMD64 APM vol. 2, "Performance Monitoring Counters", "Last-Branch Record
+ * and PMC Freeze"; facts sheet arch-perfmon, "AMD core PMU MSRs".
+ */
+static void arch_resolve_amd(struct vpmu_arch *v)
+{
+	struct arch_valid *m = &v->valid;
+	uint64_t counters = (1ull << v->n_gp) - 1;
+	bool ext = v->capabilities & VPMU_CAP_AMD_EXT_CORE, v2 = v->version >= 2;
+
+	v->svm = v->capabilities & VPMU_CAP_AMD_SVM;
+	m->counter = (1ull << v->model->width_bits) - 1;
+	m->evtsel = ARCH_EVTSEL_AMD | VPMU_EVTSEL_EVENT_HIGH |
+		    (v->svm ? ARCH_EVTSEL_ONLY : 0);
+	m->debugctl_dropped = VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_BTF | VPMU_DEBUGCTL_PINS;
+	v->known |= 1u << ARCH_HAS_K7 | 1u << ARCH_HAS_AMD | 1u << ARCH_HAS_AMD_GLOBAL |
+		    1u << ARCH_HAS_AMD_NONE;
+	v->has[ARCH_HAS_ALWAYS] = 1;
+	v->has[ARCH_HAS_K7] = v->n_gp < ARCH_K7_PMCS ? v->n_gp : ARCH_K7_PMCS;
+	v->has[ARCH_HAS_AMD] = ext ? 2 * v->n_gp : 0;
+	v->has[ARCH_HAS_AMD_GLOBAL] = v2;
+	if (!v2) {
+		v->ungated = (uint32_t)counters;
+		return;
+	}
+	m->global_ctrl = counters;
+	v->global_ctrl_reset = counters;
+	m->status = counters;
+	if (v->capabilities & VPMU_CAP_AMD_FREEZE) {
+		m->debugctl = VPMU_DEBUGCTL_FREEZE_LBRS | VPMU_DEBUGCTL_FREEZE_PERFMON;
+		m->status |= VPMU_STATUS_CTR_FRZ;
+		v->freeze_keeps = UINT64_MAX;
+		v->freeze_status = VPMU_STATUS_CTR_FRZ;
+	}
+	m->status_set = m->status;
 }
 
 /*
@@ -232,6 +313,9 @@ static void arch_resolve_behaviour(struct vpmu_arch *v)
 {
 	bool full = v->capabilities & VPMU_CAP_FULL_WIDTH;
 
+	v->pmi_mask = true;
+	v->misc_enable = VPMU_MISC_ENABLE_PERFMON | VPMU_MISC_ENABLE_NO_BTS |
+			 VPMU_MISC_ENABLE_NO_PEBS;
 	v->has[ARCH_HAS_ALWAYS] = 1;
 	v->has[ARCH_HAS_GP] = v->n_gp;
 	v->has[ARCH_HAS_GP_FULL] = full ? v->n_gp : 0;
@@ -260,15 +344,66 @@ static void arch_resolve_told(struct vpmu_arch *v, const struct vpmu_arch_config
 	v->clock = p->clock;
 	if (p->size >= offsetof(struct vpmu_provider_ops, running) + sizeof(p->running))
 		v->running = p->running;
+	v->known |= 1u << ARCH_HAS_LOSS | 1u << ARCH_HAS_LOSS_PMC | 1u << ARCH_HAS_LOSS_NONE;
 	v->has[ARCH_HAS_LOSS] = VPMU_MSR_LOSS_CTRL - VPMU_MSR_LOSS;
 	v->has[ARCH_HAS_LOSS_PMC] = 4 * v->n_pmc;
 }
 
+/* A leaf that is ours whole, to be filled. */
+static struct vpmu_cpuid *arch_leaf_whole(struct vpmu_arch *v, uint32_t leaf)
+{
+	struct arch_leaf *l = &v->leaf[v->n_leaf++];
+
+	l->leaf = leaf;
+	return &l->set;
+}
+
+/* A leaf of which nothing is ours yet. */
+static struct arch_leaf *arch_leaf_part(struct vpmu_arch *v, uint32_t leaf)
+{
+	struct arch_leaf *l = &v->leaf[v->n_leaf++];
+
+	l->leaf = leaf;
+	memset(&l->keep, 0xff, sizeof(l->keep));
+	return l;
+}
+
+#define ARCH_CPUID_PDCM		(1u << 15) /* leaf 1, ECX */
+#define ARCH_CPUID_IBS		(1u << 10) /* leaf 80000001H, ECX */
+#define ARCH_CPUID_EXT_CORE	(1u << 23)
+#define ARCH_CPUID_EXT_NB	(1u << 24)
+#define ARCH_CPUID_EXT_LLC	(1u << 28)
+#define ARCH_CPUID_BRS		(1u << 31) /* leaf 80000008H, EBX */
+
+/* No PDCM and no leaf 0AH: what it has says leaf 80000001H, and 80000022H of v2. */
+static void arch_resolve_cpuid_amd(struct vpmu_arch *v)
+{
+	struct vpmu_cpuid *set;
+	struct arch_leaf *l;
+
+	arch_leaf_part(v, 1)->keep.ecx = ~ARCH_CPUID_PDCM;
+	(void)arch_leaf_whole(v, 0xa);
+	l = arch_leaf_part(v, 0x80000001);
+	l->keep.ecx = ~(ARCH_CPUID_IBS | ARCH_CPUID_EXT_CORE | ARCH_CPUID_EXT_NB |
+			ARCH_CPUID_EXT_LLC);
+	if (v->capabilities & VPMU_CAP_AMD_EXT_CORE)
+		l->set.ecx = ARCH_CPUID_EXT_CORE;
+	arch_leaf_part(v, 0x80000008)->keep.ebx = ~ARCH_CPUID_BRS;
+	set = arch_leaf_whole(v, 0x80000022);
+	if (v->version < 2)
+		return;
+	set->eax = 1u << 0; /* PerfMonV2 */
+	if (v->capabilities & VPMU_CAP_AMD_FREEZE)
+		set->eax |= 1u << 2; /* LbrAndPmcFreeze */
+	set->ebx = v->n_gp;
+}
+
 /* Architectural events that nobody counts are unavailable. */
-static void arch_resolve_cpuid(struct vpmu_arch *v)
+static uint32_t arch_unavailable(const struct vpmu_arch *v)
 {
 	const struct vpmu_provider_ops *ops = v->provider->ops;
 	struct vpmu_event_attr attr;
+	uint32_t unavailable = 0;
 	unsigned int i;
 
 	memset(&attr, 0, sizeof(attr));
@@ -282,13 +417,27 @@ static void arch_resolve_cpuid(struct vpmu_arch *v)
 		attr.select = i < VPMU_ARCH_EVENTS ? vpmu_arch_event[i] : 0;
 		if (i >= VPMU_ARCH_EVENTS ||
 		    ops->quality(v->provider, &attr) == VPMU_QUALITY_NONE)
-			v->unavailable |= 1u << i;
+			unavailable |= 1u << i;
 	}
+	return unavailable;
+}
+
+static void arch_resolve_cpuid(struct vpmu_arch *v)
+{
+	struct arch_leaf *l = arch_leaf_part(v, 1);
+	struct vpmu_cpuid *set = arch_leaf_whole(v, 0xa);
+
+	l->keep.ecx = ~ARCH_CPUID_PDCM;
+	l->set.ecx = v->capabilities ? ARCH_CPUID_PDCM : 0;
+	set->eax = v->version | (uint32_t)v->n_gp << 8 |
+		   (uint32_t)v->model->width_bits << 16 |
+		   (uint32_t)v->model->n_arch_events << 24;
+	set->ebx = arch_unavailable(v);
 	if (v->version >= 2)
-		v->cpuid_edx = v->n_fixed | (uint32_t)v->model->width_bits << 5;
+		set->edx = v->n_fixed | (uint32_t)v->model->width_bits << 5;
 	if (v->version >= 5) {
-		v->fixed_bitmap = (1u << v->n_fixed) - 1;
-		v->cpuid_edx |= 1u << 15; /* AnyThread deprecated */
+		set->ecx = (1u << v->n_fixed) - 1;
+		set->edx |= 1u << 15; /* AnyThread deprecated */
 	}
 }
 
@@ -310,10 +459,17 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 	v->n_gp = plan.n_gp;
 	v->n_fixed = plan.n_fixed;
 	v->n_pmc = plan.n_gp + plan.n_fixed;
-	arch_resolve_masks(v);
-	arch_resolve_behaviour(v);
+	v->select = arch_select(v->model);
+	v->known = (1u << (ARCH_HAS_CAPABILITIES + 1)) - 1;
+	if (v->model->vendor == VPMU_VENDOR_AMD) {
+		arch_resolve_amd(v);
+		arch_resolve_cpuid_amd(v);
+	} else {
+		arch_resolve_masks(v);
+		arch_resolve_behaviour(v);
+		arch_resolve_cpuid(v);
+	}
 	arch_resolve_told(v, cfg);
-	arch_resolve_cpuid(v);
 	vpmu_arch_reset(v, false);
 	return 0;
 }
@@ -322,6 +478,7 @@ void vpmu_arch_reset(struct vpmu_arch *v, bool init)
 {
 	if (init) {
 		v->r.debugctl = 0;
+		vpmu_arch_svme(v, false);
 		return;
 	}
 	vpmu_pmc_release_all(v);
@@ -367,38 +524,36 @@ static bool arch_cpuid_own(const struct vpmu_arch *v, uint32_t leaf,
 bool vpmu_arch_cpuid(const struct vpmu_arch *v, uint32_t leaf, uint32_t subleaf,
 		     struct vpmu_cpuid *regs)
 {
+	unsigned int i;
+
 	(void)subleaf; /* no leaf has any */
 	if (arch_cpuid_own(v, leaf, regs))
 		return true;
-	if (leaf == 1) {
-		regs->ecx &= ~(1u << 15);
-		regs->ecx |= v->capabilities ? 1u << 15 : 0;
+	for (i = 0; i < v->n_leaf; i++) {
+		const struct arch_leaf *l = &v->leaf[i];
+
+		if (l->leaf != leaf)
+			continue;
+		regs->eax = (regs->eax & l->keep.eax) | l->set.eax;
+		regs->ebx = (regs->ebx & l->keep.ebx) | l->set.ebx;
+		regs->ecx = (regs->ecx & l->keep.ecx) | l->set.ecx;
+		regs->edx = (regs->edx & l->keep.edx) | l->set.edx;
 		return true;
 	}
-	if (leaf != 0xa)
-		return false;
-	regs->eax = v->version | (uint32_t)v->n_gp << 8 |
-		    (uint32_t)v->model->width_bits << 16 |
-		    (uint32_t)v->model->n_arch_events << 24;
-	regs->ebx = v->unavailable;
-	regs->ecx = v->fixed_bitmap;
-	regs->edx = v->cpuid_edx;
-	return true;
+	return false;
 }
 
 uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v)
 {
-	(void)v;
-	return VPMU_MISC_ENABLE_PERFMON | VPMU_MISC_ENABLE_NO_BTS |
-	       VPMU_MISC_ENABLE_NO_PEBS;
+	return v->misc_enable;
 }
 
-/* Set status bits; any that was clear also sets CondChgd. */
+/* Set status bits; any that was clear also sets CondChgd, which is Intel's. */
 static void arch_raise_status(struct vpmu_arch *v, uint64_t bits)
 {
 	bits &= v->valid.status;
 	if (bits & ~v->r.status)
-		v->r.status |= bits | VPMU_STATUS_CHANGED;
+		v->r.status |= bits | (VPMU_STATUS_CHANGED & v->valid.status);
 }
 
 /*
@@ -437,7 +592,7 @@ void vpmu_arch_service(struct vpmu_arch *v)
 	if (!pmi)
 		return;
 	vpmu_trace(v->ops, v->ctx, VPMU_TRACE_PMI, 0, 0, v->r.status, 0);
-	v->ops->pmi(v->ctx, true);
+	v->ops->pmi(v->ctx, v->pmi_mask);
 }
 
 /*
@@ -462,9 +617,24 @@ void vpmu_arch_smm(struct vpmu_arch *v, bool entered)
 	vpmu_pmc_gate(v);
 }
 
+void vpmu_arch_svme(struct vpmu_arch *v, bool on)
+{
+	uint32_t pmcs = 0;
+	unsigned int i;
+
+	if (!v->svm || on == v->r.svme)
+		return;
+	v->r.svme = on;
+	for (i = 0; i < v->n_gp; i++)
+		if (v->r.evtsel[i] & ARCH_EVTSEL_ONLY)
+			pmcs |= 1u << i;
+	if (pmcs)
+		vpmu_pmc_changed(v, pmcs);
+}
+
 int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
 {
-	int ret = arch_check_filter(f);
+	int ret = arch_check_filter(f, v->select);
 
 	if (ret)
 		return ret;

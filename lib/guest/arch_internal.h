@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Inside of the architectural PMU. What differs between versions and
+ * Inside of the architectural PMU. What differs between vendors, versions and
  * configurations is resolved once, at init, into the masks and counts of
- * struct vpmu_arch; nothing else looks at the version.
+ * struct vpmu_arch; nothing else looks at the vendor or the version.
  *
  * A set of counters is a 32-bit bitmap by `pmc` (GP from 0, then fixed). The
  * registers have a layout of their own (GP from bit 0, fixed from bit 32):
@@ -16,10 +16,15 @@
 #define ARCH_GP_MAX	8
 #define ARCH_FIXED_MAX	3	/* until topdown adds SLOTS */
 #define ARCH_PMC_MAX	(ARCH_GP_MAX + ARCH_FIXED_MAX)
+#define ARCH_K7_PMCS	4	/* AMD: counters with legacy addresses */
+#define ARCH_LEAVES	5	/* CPUID leaves that are ours in part */
 
-/* The bits of a selector that choose what is counted, without the ring filter. */
-#define ARCH_SELECT	(VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | \
-			 VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK)
+/* AMD's bits of a selector that tell nested guests from the rest. */
+#define ARCH_EVTSEL_ONLY	(VPMU_EVTSEL_GUEST_ONLY | VPMU_EVTSEL_HOST_ONLY)
+
+#define ARCH_BANKS_NESTED	(VPMU_BANK_BIT(VPMU_BANK_NESTED_KERNEL) | \
+				 VPMU_BANK_BIT(VPMU_BANK_NESTED_USER))
+#define ARCH_BANKS		(VPMU_BANKS_KERNEL | VPMU_BANKS_USER)
 
 /* Kinds of registers by what they depend on: vpmu_arch.has[] tells how many. */
 enum arch_has {
@@ -31,14 +36,18 @@ enum arch_has {
 	ARCH_HAS_GLOBAL,       /* version 2 */
 	ARCH_HAS_STREAMLINED,  /* version 4 */
 	ARCH_HAS_CAPABILITIES, /* PDCM */
-	/* From here on no register of ours at all, unless the block is offered. */
+	/* From here on no register of ours at all, unless vpmu_arch.known says so. */
+	ARCH_HAS_K7,           /* AMD: the first four counters' legacy addresses */
+	ARCH_HAS_AMD,          /* PerfCtrExtCore: two for each counter */
+	ARCH_HAS_AMD_GLOBAL,   /* PerfMonV2 */
+	ARCH_HAS_AMD_NONE,     /* of features that are not offered: none */
 	ARCH_HAS_LOSS,
 	ARCH_HAS_LOSS_PMC,     /* four for each counter */
 	ARCH_HAS_LOSS_NONE,
 	ARCH_HAS_COUNT
 };
 
-/* Bits that a guest may set, by register; any other bit is a fault. */
+/* Bits that a guest may set, by register; any other bit is a fault, or dropped. */
 struct arch_valid {
 	uint64_t counter;      /* all ones in a counter's width */
 	uint64_t evtsel;
@@ -60,6 +69,13 @@ struct arch_regs {
 	uint64_t debugctl;
 	uint64_t smm_global_ctrl; /* GLOBAL_CTRL as it was before SMM */
 	bool smm_frozen;          /* in SMM with FREEZE_WHILE_SMM */
+	bool svme;                /* EFER.SVME, where something depends on it */
+};
+
+/* A CPUID leaf of which bits are ours: what the caller's keep, and what ours are. */
+struct arch_leaf {
+	uint32_t leaf;
+	struct vpmu_cpuid keep, set;
 };
 
 /* Selectors programmed in vain; survives reset, as it is for the host. */
@@ -106,16 +122,22 @@ struct vpmu_arch {
 	void *ctx;
 	struct arch_valid valid;
 	uint64_t capabilities;
+	uint64_t select;        /* bits of a selector that choose what is counted,
+				   without ring and nesting */
+	uint64_t misc_enable;   /* IA32_MISC_ENABLE's PMU bits */
 	uint64_t global_ctrl_reset;
 	uint64_t freeze_keeps;  /* GLOBAL_CTRL bits that a freezing PMI leaves */
 	uint64_t freeze_status; /* GLOBAL_STATUS bits that it sets */
 	uint32_t ungated;       /* counters that GLOBAL_CTRL does not gate */
-	uint32_t unavailable;   /* CPUID.0AH:EBX */
-	uint32_t fixed_bitmap;  /* CPUID.0AH:ECX */
-	uint32_t cpuid_edx;     /* CPUID.0AH:EDX */
+	struct arch_leaf leaf[ARCH_LEAVES];
+	uint8_t n_leaf;
 	uint8_t version;
 	uint8_t n_gp, n_fixed, n_pmc;
 	uint8_t has[ARCH_HAS_COUNT];
+	uint32_t known;         /* kinds of registers, by enum arch_has, that fault
+				   where they are not offered */
+	bool svm;               /* GuestOnly and HostOnly exist */
+	bool pmi_mask;          /* a PMI masks LVTPC */
 	uint32_t cpuid_base;    /* of our own leaves, 0: none */
 	/* The provider's; clock NULL: no times are kept. */
 	uint64_t (*clock)(struct vpmu_provider *p, bool hold);

@@ -7,7 +7,8 @@
  * Every write handler reads alike: reserved bits, changed = old ^ new, store,
  * effects by what changed.
  * Source: SDM vol. 4, "Architectural MSRs"; vol. 3, "Architectural Performance
- * Monitoring"; facts sheet arch-perfmon, "MSR map".
+ * Monitoring"; AMD64 APM vol. 2, "Performance Monitoring Counters"; facts sheet
+ * arch-perfmon, "MSR map" and "AMD core PMU MSRs".
  */
 #include "arch_internal.h"
 
@@ -35,18 +36,23 @@ static enum vpmu_result evtsel_read(struct vpmu_arch *v, unsigned int i,
  * Pin control and AnyThread are kept, and change nothing that is counted. Any
  * change tries again what has lost its counter.
  */
-static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
-				     uint64_t value)
+static void evtsel_store(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	uint64_t changed = v->r.evtsel[i] ^ value;
 
-	if (value & ~v->valid.evtsel)
-		return VPMU_FAULT;
 	v->touched |= 1u << i;
 	v->r.evtsel[i] = value;
-	if (changed & (ARCH_SELECT | VPMU_EVTSEL_USR | VPMU_EVTSEL_OS |
-		       VPMU_EVTSEL_EN) || (changed && v->loss.lost >> i & 1))
+	if (changed & (v->select | VPMU_EVTSEL_USR | VPMU_EVTSEL_OS | VPMU_EVTSEL_EN |
+		       ARCH_EVTSEL_ONLY) || (changed && v->loss.lost >> i & 1))
 		vpmu_pmc_changed(v, 1u << i);
+}
+
+static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
+				     uint64_t value)
+{
+	if (value & ~v->valid.evtsel)
+		return VPMU_FAULT;
+	evtsel_store(v, i, value);
 	return VPMU_HANDLED;
 }
 
@@ -237,6 +243,61 @@ static enum vpmu_result debugctl_write(struct vpmu_arch *v, unsigned int i,
 	return VPMU_HANDLED;
 }
 
+/* AMD's registers ignore reserved bits, and so do the handlers from here on. */
+static enum vpmu_result amd_evtsel_write(struct vpmu_arch *v, unsigned int i,
+					 uint64_t value)
+{
+	evtsel_store(v, i, value & v->valid.evtsel);
+	return VPMU_HANDLED;
+}
+
+/* All of a counter's width, no sign extension. */
+static enum vpmu_result amd_gp_write(struct vpmu_arch *v, unsigned int i,
+				     uint64_t value)
+{
+	vpmu_pmc_write(v, i, value & v->valid.counter);
+	return VPMU_HANDLED;
+}
+
+/* PERF_CTL and PERF_CTR, by turns. */
+static enum vpmu_result amd_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+{
+	return i & 1 ? gp_read(v, i / 2, value) : evtsel_read(v, i / 2, value);
+}
+
+static enum vpmu_result amd_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+{
+	return i & 1 ? amd_gp_write(v, i / 2, value) : amd_evtsel_write(v, i / 2, value);
+}
+
+/* Read-only, but no fault. */
+static enum vpmu_result amd_status_write(struct vpmu_arch *v, unsigned int i,
+					 uint64_t value)
+{
+	(void)v;
+	(void)i;
+	(void)value;
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result amd_global_ctrl_write(struct vpmu_arch *v, unsigned int i,
+					      uint64_t value)
+{
+	return global_ctrl_write(v, i, value & v->valid.global_ctrl);
+}
+
+static enum vpmu_result amd_status_clear_write(struct vpmu_arch *v, unsigned int i,
+					       uint64_t value)
+{
+	return status_reset_write(v, i, value & v->valid.status);
+}
+
+static enum vpmu_result amd_status_set_write(struct vpmu_arch *v, unsigned int i,
+					     uint64_t value)
+{
+	return status_set_write(v, i, value & v->valid.status_set);
+}
+
 static enum vpmu_result capabilities_read(struct vpmu_arch *v, unsigned int i,
 					  uint64_t *value)
 {
@@ -299,6 +360,27 @@ static const struct arch_msr arch_msrs[] = {
 	  vpmu_loss_ctrl_read, vpmu_loss_ctrl_write },
 	{ VPMU_MSR_LOSS_CTRL + 1, 13, ARCH_HAS_LOSS_NONE, NULL, NULL },
 	{ VPMU_MSR_LOSS_PMC(0), 240, ARCH_HAS_LOSS_PMC, vpmu_loss_pmc_read, NULL },
+	/* AMD: LBR v2's select */
+	{ 0xc000010e, 1, ARCH_HAS_AMD_NONE, NULL, NULL },
+	{ VPMU_MSR_AMD_GLOBAL_STATUS, 1, ARCH_HAS_AMD_GLOBAL,
+	  status_read, amd_status_write },
+	{ VPMU_MSR_AMD_GLOBAL_CTRL, 1, ARCH_HAS_AMD_GLOBAL,
+	  global_ctrl_read, amd_global_ctrl_write },
+	{ VPMU_MSR_AMD_GLOBAL_STATUS_CLR, 1, ARCH_HAS_AMD_GLOBAL,
+	  zero_read, amd_status_clear_write },
+	{ VPMU_MSR_AMD_GLOBAL_STATUS_SET, 1, ARCH_HAS_AMD_GLOBAL,
+	  zero_read, amd_status_set_write },
+	{ VPMU_MSR_K7_EVTSEL0, ARCH_K7_PMCS, ARCH_HAS_K7,
+	  evtsel_read, amd_evtsel_write },
+	{ VPMU_MSR_K7_PERFCTR0, ARCH_K7_PMCS, ARCH_HAS_K7, gp_read, amd_gp_write },
+	{ VPMU_MSR_AMD_PERF_CTL0, 2 * ARCH_GP_MAX, ARCH_HAS_AMD, amd_read, amd_write },
+	/* counters of the L3 and of the northbridge */
+	{ 0xc0010230, 12, ARCH_HAS_AMD_NONE, NULL, NULL },
+	{ 0xc0010240, 8, ARCH_HAS_AMD_NONE, NULL, NULL },
+	/* LBR v2, FROM and TO */
+	{ 0xc0010300, 32, ARCH_HAS_AMD_NONE, NULL, NULL },
+	/* IBS */
+	{ 0xc0011030, 14, ARCH_HAS_AMD_NONE, NULL, NULL },
 };
 
 /* The last row that starts at or before @msr, if @msr is in it and ours. */
@@ -316,7 +398,7 @@ static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t 
 	}
 	if (!lo || msr - arch_msrs[lo - 1].first >= arch_msrs[lo - 1].n)
 		return NULL;
-	if (arch_msrs[lo - 1].has >= ARCH_HAS_LOSS && !v->has[ARCH_HAS_LOSS])
+	if (!(v->known >> arch_msrs[lo - 1].has & 1))
 		return NULL;
 	return &arch_msrs[lo - 1];
 }

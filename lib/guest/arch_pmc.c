@@ -40,18 +40,34 @@ struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc)
 		(events + (size_t)pmc * v->provider->ops->event_size);
 }
 
+/*
+ * Which side of nesting a selector is for. With both bits set it counts on both,
+ * but like with one of them only while EFER.SVME is set.
+ */
+static uint8_t pmc_nesting(const struct vpmu_arch *v, uint64_t evtsel)
+{
+	if (!(evtsel & ARCH_EVTSEL_ONLY))
+		return ARCH_BANKS;
+	if (!v->r.svme)
+		return 0;
+	return (evtsel & VPMU_EVTSEL_GUEST_ONLY ? ARCH_BANKS_NESTED : 0) |
+	       (evtsel & VPMU_EVTSEL_HOST_ONLY ? ARCH_BANKS & ~ARCH_BANKS_NESTED : 0);
+}
+
 static uint8_t pmc_banks(const struct vpmu_arch *v, unsigned int pmc)
 {
+	uint8_t nesting = ARCH_BANKS;
 	bool os, usr;
 
 	if (pmc < v->n_gp) {
+		nesting = pmc_nesting(v, v->r.evtsel[pmc]);
 		os = v->r.evtsel[pmc] & VPMU_EVTSEL_OS;
 		usr = v->r.evtsel[pmc] & VPMU_EVTSEL_USR;
 	} else {
 		os = vpmu_pmc_fixed_bits(v, pmc - v->n_gp) & VPMU_FIXED_OS;
 		usr = vpmu_pmc_fixed_bits(v, pmc - v->n_gp) & VPMU_FIXED_USR;
 	}
-	return (os ? VPMU_BANKS_KERNEL : 0) | (usr ? VPMU_BANKS_USER : 0);
+	return nesting & ((os ? VPMU_BANKS_KERNEL : 0) | (usr ? VPMU_BANKS_USER : 0));
 }
 
 void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
@@ -65,7 +81,7 @@ void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
 	attr->period = v->valid.counter + 1;
 	if (pmc < v->n_gp) {
 		attr->fixed = -1;
-		attr->select = v->r.evtsel[pmc] & ARCH_SELECT;
+		attr->select = v->r.evtsel[pmc] & v->select;
 	} else {
 		attr->fixed = (int8_t)(pmc - v->n_gp);
 	}
@@ -149,7 +165,7 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 	int err;
 
 	vpmu_pmc_attr(v, pmc, &attr);
-	if (!attr.banks) /* parked without a ring, by load */
+	if (!attr.banks) /* parked without a bank, by load */
 		attr.banks = v->event[pmc].banks;
 	ev->overflowed = pmc_overflowed;
 	ev->changed = pmc_state_changed;
@@ -204,7 +220,7 @@ static bool pmc_stale(const struct vpmu_arch *v, unsigned int pmc)
 	struct vpmu_event_attr attr;
 
 	vpmu_pmc_attr(v, pmc, &attr);
-	/* No ring at all is another way to stop: the event may come back. */
+	/* No bank at all is another way to stop: the event may come back. */
 	return v->event[pmc].select != attr.select ||
 	       (attr.banks && v->event[pmc].banks != attr.banks);
 }
@@ -226,7 +242,7 @@ static uint32_t pmc_gates(const struct vpmu_arch *v)
 static bool pmc_denied(const struct vpmu_arch *v, unsigned int pmc)
 {
 	if (pmc < v->n_gp)
-		return !vpmu_filter_allows(v->filter, v->r.evtsel[pmc] & ARCH_SELECT, -1);
+		return !vpmu_filter_allows(v->filter, v->r.evtsel[pmc] & v->select, -1);
 	return !vpmu_filter_allows(v->filter, 0, (int)(pmc - v->n_gp));
 }
 

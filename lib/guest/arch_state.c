@@ -5,9 +5,9 @@
  * registers' layout.
  *
  * Body of the section VPMU_STATE_ARCH, version 2:
- *   u8 version, n_gp, n_fixed, width_bits; u32 0; u64 capabilities
+ *   u8 version, n_gp, n_fixed, width_bits; u32 vendor; u64 capabilities
  *   u64 fixed_ctrl, global_ctrl, status, debugctl, smm_global_ctrl, pending
- *   u32 smm_frozen; u32 n_told
+ *   u32 [0] smm_frozen, [1] EFER.SVME as it was last told; u32 n_told
  *   n_gp times u64 evtsel
  *   n_gp + n_fixed times u64 counter, u64: [7:0] banks of its event (0: has none),
  *     [8] touched since the last slice (version 1: 0)
@@ -28,6 +28,8 @@
 #define ARCH_SECTION_VERSION	2
 #define LOSS_SECTION_VERSION	1
 #define ARCH_TOUCHED		(1u << 8)
+#define ARCH_SMM_FROZEN		(1u << 0)
+#define ARCH_SVME		(1u << 1)
 #define LOSS_TIME_MAX		((uint64_t)1 << 62) /* no clock gets there */
 #define STATE_HEAD_BYTES	16
 #define STATE_TOTAL_AT		8 /* where the header keeps its total */
@@ -55,7 +57,7 @@ static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, v->n_gp, 1);
 	vpmu_state_put(c, v->n_fixed, 1);
 	vpmu_state_put(c, v->model->width_bits, 1);
-	vpmu_state_put(c, 0, 4);
+	vpmu_state_put(c, v->model->vendor, 4);
 	vpmu_state_put(c, v->capabilities, 8);
 	vpmu_state_put(c, v->r.fixed_ctrl, 8);
 	vpmu_state_put(c, v->r.global_ctrl, 8);
@@ -63,7 +65,8 @@ static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, v->r.debugctl, 8);
 	vpmu_state_put(c, v->r.smm_global_ctrl, 8);
 	vpmu_state_put(c, vpmu_pmc_bits(v, vpmu_atomic_read(&v->pending)), 8);
-	vpmu_state_put(c, v->r.smm_frozen, 4);
+	vpmu_state_put(c, (v->r.smm_frozen ? ARCH_SMM_FROZEN : 0) |
+			  (v->r.svme ? ARCH_SVME : 0), 4);
 	vpmu_state_put(c, v->told.n, 4);
 	for (i = 0; i < v->n_gp; i++)
 		vpmu_state_put(c, v->r.evtsel[i], 8);
@@ -179,31 +182,32 @@ static int get_shape(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		     struct arch_image *im)
 {
 	uint64_t version = vpmu_state_get(c, 1);
-	uint64_t width, zero, capabilities;
+	uint64_t width, vendor, capabilities;
 
 	im->n_gp = (uint8_t)vpmu_state_get(c, 1);
 	im->n_fixed = (uint8_t)vpmu_state_get(c, 1);
 	width = vpmu_state_get(c, 1);
-	zero = vpmu_state_get(c, 4);
+	vendor = vpmu_state_get(c, 4);
 	capabilities = vpmu_state_get(c, 8);
 	if (c->error)
 		return c->error;
-	/* Another version would freeze and fault differently. */
-	if (version != v->version || width != v->model->width_bits || zero ||
-	    !im->n_gp || im->n_gp > v->n_gp || im->n_fixed > v->n_fixed ||
-	    (capabilities & ~v->capabilities))
+	/* Another vendor or version would freeze and fault differently. */
+	if (vendor != v->model->vendor || version != v->version ||
+	    width != v->model->width_bits || !im->n_gp || im->n_gp > v->n_gp ||
+	    im->n_fixed > v->n_fixed || (capabilities & ~v->capabilities))
 		return -VPMU_EINVAL;
 	return 0;
 }
 
-static int get_told(struct vpmu_state_cursor *c, struct arch_told *told)
+static int get_told(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		    struct arch_told *told)
 {
 	uint32_t i, j;
 
 	for (i = 0; i < told->n; i++) {
 		told->row[i].select = vpmu_state_get(c, 8);
 		told->row[i].times = vpmu_state_get(c, 8);
-		if ((told->row[i].select & ~ARCH_SELECT) || !told->row[i].times)
+		if ((told->row[i].select & ~v->select) || !told->row[i].times)
 			return -VPMU_EINVAL;
 		for (j = 0; j < i; j++)
 			if (told->row[j].select == told->row[i].select)
@@ -278,7 +282,7 @@ static int get_loss(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		    struct arch_image *im)
 {
-	uint64_t frozen, n_told;
+	uint64_t flags, n_told;
 	unsigned int i;
 	int ret = get_shape(v, c, im);
 
@@ -290,11 +294,12 @@ static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	im->r.debugctl = vpmu_state_get(c, 8);
 	im->r.smm_global_ctrl = vpmu_state_get(c, 8);
 	im->pending = vpmu_state_get(c, 8);
-	frozen = vpmu_state_get(c, 4);
+	flags = vpmu_state_get(c, 4);
 	n_told = vpmu_state_get(c, 4);
-	if (frozen > 1 || n_told > VPMU_TOLD_MAX)
+	if (flags > (ARCH_SMM_FROZEN | ARCH_SVME) || n_told > VPMU_TOLD_MAX)
 		return -VPMU_EINVAL;
-	im->r.smm_frozen = frozen;
+	im->r.smm_frozen = flags & ARCH_SMM_FROZEN;
+	im->r.svme = flags & ARCH_SVME;
 	im->told.n = (uint32_t)n_told;
 	for (i = 0; i < im->n_gp; i++)
 		im->r.evtsel[i] = vpmu_state_get(c, 8);
@@ -302,7 +307,7 @@ static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		ret = get_counter(v, c, im, i);
 	for (i = 0; !ret && i < im->n_fixed; i++)
 		ret = get_counter(v, c, im, v->n_gp + i);
-	return ret ? ret : get_told(c, &im->told);
+	return ret ? ret : get_told(v, c, &im->told);
 }
 
 /* Whether registers hold only what the guest could have put there. */
@@ -321,6 +326,8 @@ static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 	bad |= im->r.debugctl & ~m->debugctl;
 	bad |= im->r.smm_global_ctrl & ~m->global_ctrl;
 	bad |= im->pending & ~counters;
+	if (im->r.svme && !v->svm)
+		return false;
 	if (im->r.smm_frozen)
 		return !bad && (m->debugctl & VPMU_DEBUGCTL_FREEZE_SMM);
 	return !bad && !im->r.smm_global_ctrl;

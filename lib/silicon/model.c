@@ -18,12 +18,19 @@ const uint16_t vpmu_arch_event[VPMU_ARCH_EVENTS] = {
 /* What the fixed counters count: the architectural event, or REF_TSC (00/03). */
 static const uint16_t fixed_event[] = { 0x00c0, 0x003c, 0x0300, 0x01a4 };
 
+/* Cycles, instructions, branches, mispredicted branches: on every AMD CPU. */
+static const uint16_t amd_event[] = { 0x0076, 0x00c0, 0x00c2, 0x00c3 };
+
 /* The generic ones last: the first match wins. */
 static const struct vpmu_model *const model_all[] = {
 	&vpmu_model_icelake_server,
 	&vpmu_model_sapphire_rapids,
 	&vpmu_model_skylake_server,
+	&vpmu_model_zen2,
+	&vpmu_model_zen3,
+	&vpmu_model_zen4,
 	&vpmu_model_generic,
+	&vpmu_model_generic_amd,
 };
 
 const struct vpmu_model *vpmu_model_at(size_t i)
@@ -36,7 +43,7 @@ static bool model_matches(const struct vpmu_model *m, enum vpmu_vendor vendor,
 {
 	unsigned int i;
 
-	if (m->vendor != vendor || m->family != family)
+	if (m->vendor != vendor || (m->family && m->family != family))
 		return false;
 	for (i = 0; i < m->n_models; i++)
 		if (m->models[i] == model)
@@ -68,6 +75,38 @@ static bool model_name_ok(const char *name)
 	return true;
 }
 
+/* Only PerfMonV2 is a version; counters are four at least, and none is fixed. */
+static const char *check_amd(const struct vpmu_model *m)
+{
+	const uint64_t known = VPMU_CAP_AMD_EXT_CORE | VPMU_CAP_AMD_FREEZE |
+			       VPMU_CAP_AMD_SVM;
+
+	if (m->version > 2)
+		return "version out of range";
+	if (m->n_gp < 4 || (m->n_gp > 4 && !(m->capabilities & VPMU_CAP_AMD_EXT_CORE)))
+		return "number of GP counters out of range";
+	if (m->n_fixed)
+		return "number of fixed counters out of range";
+	if (m->width_bits != 48)
+		return "width out of range";
+	if (m->n_arch_events)
+		return "number of architectural events out of range";
+	if (m->capabilities & ~known)
+		return "unknown capability";
+	if (m->capabilities & VPMU_CAP_AMD_FREEZE && m->version < 2)
+		return "capability of a later version";
+	if (m->version == 2 && !(m->capabilities & VPMU_CAP_AMD_EXT_CORE))
+		return "version without its capability";
+	return NULL;
+}
+
+static const char *check_intel(const struct vpmu_model *m)
+{
+	if (m->capabilities & ~(VPMU_CAP_SMM_FREEZE | VPMU_CAP_FULL_WIDTH))
+		return "unknown capability";
+	return NULL;
+}
+
 static const char *check_head(const struct vpmu_model *m)
 {
 	if (!m->name || !m->title)
@@ -86,11 +125,9 @@ static const char *check_head(const struct vpmu_model *m)
 		return "width out of range";
 	if (m->n_arch_events > VPMU_ARCH_EVENTS)
 		return "number of architectural events out of range";
-	if (m->capabilities & ~(VPMU_CAP_SMM_FREEZE | VPMU_CAP_FULL_WIDTH))
-		return "unknown capability";
 	if (!m->events || !m->n_events)
 		return "no events";
-	return NULL;
+	return m->vendor == VPMU_VENDOR_AMD ? check_amd(m) : check_intel(m);
 }
 
 /* Either it is counted, or an option would count it, or nobody ever does. */
@@ -165,6 +202,9 @@ static const char *check_arch_events(const struct vpmu_model *m)
 	for (i = 0; i < m->n_fixed; i++)
 		if (!vpmu_event_find(m, 0, (int)i))
 			return "event of a fixed counter missing";
+	for (i = 0; m->vendor == VPMU_VENDOR_AMD && i < COUNT_OF(amd_event); i++)
+		if (!vpmu_event_find(m, amd_event[i], -1))
+			return "event of all of the vendor's CPUs missing";
 	return NULL;
 }
 

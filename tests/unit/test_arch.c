@@ -109,7 +109,7 @@ static void test_bad_pointers(void **state)
 	p.event_size = sizeof(struct vpmu_event) + 4;
 	REFUSED(cfg.provider = &provider);
 #undef REFUSED
-	model.vendor = VPMU_VENDOR_AMD;
+	model.vendor = 2;
 	provider = f->provider;
 	provider.model = &model;
 	cfg = good;

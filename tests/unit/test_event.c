@@ -28,7 +28,7 @@ static void test_every_model_is_sound(void **state)
 		if (wrong)
 			fail_msg("%s, event %zu: %s", m->name, bad, wrong);
 	}
-	assert_true(i >= 4);
+	assert_true(i >= 8);
 	assert_null(vpmu_model_at(SIZE_MAX));
 }
 
@@ -46,8 +46,18 @@ static void test_model_find(void **state)
 		{ VPMU_VENDOR_INTEL, 6, 1, "generic" },
 		{ VPMU_VENDOR_INTEL, 6, 255, "generic" },
 		{ VPMU_VENDOR_INTEL, 15, 106, NULL },
-		{ VPMU_VENDOR_AMD, 6, 106, NULL },
-		{ VPMU_VENDOR_AMD, 25, 17, NULL },
+		{ VPMU_VENDOR_AMD, 23, 49, "zen2" },
+		{ VPMU_VENDOR_AMD, 23, 113, "zen2" },
+		{ VPMU_VENDOR_AMD, 25, 1, "zen3" },
+		{ VPMU_VENDOR_AMD, 25, 33, "zen3" },
+		{ VPMU_VENDOR_AMD, 25, 17, "zen4" },
+		{ VPMU_VENDOR_AMD, 25, 97, "zen4" },
+		{ VPMU_VENDOR_AMD, 23, 1, "generic-amd" },  /* Zen 1 */
+		{ VPMU_VENDOR_AMD, 25, 255, "generic-amd" },
+		{ VPMU_VENDOR_AMD, 26, 2, "generic-amd" },  /* Zen 5 */
+		{ VPMU_VENDOR_AMD, 15, 107, "generic-amd" },
+		{ VPMU_VENDOR_AMD, 6, 106, "generic-amd" },
+		{ 2, 6, 106, NULL },
 	};
 	size_t i;
 
@@ -63,26 +73,34 @@ static void test_model_find(void **state)
 	}
 }
 
-/* Binary search against looking at every row, for every selector there is. */
+/*
+ * Binary search against every row by its place, for every selector there is: an
+ * event select of 8 bits, of 12 with AMD, and a unit mask.
+ */
 static void test_find_everything(void **state)
 {
+	static const struct vpmu_event_def *row[1 << 20];
 	const struct vpmu_model *m;
 	size_t i, k;
 	uint32_t code;
 
 	(void)state;
-	for (i = 0; (m = vpmu_model_at(i)); i++)
-		for (code = 0; code <= 0xffff; code++) {
-			const struct vpmu_event_def *expect = NULL;
+	for (i = 0; (m = vpmu_model_at(i)); i++) {
+		bool amd = m->vendor == VPMU_VENDOR_AMD;
+		uint64_t other = amd ? ~0xf0000ffffull : ~0xffffull;
 
-			for (k = 0; k < m->n_events; k++)
-				if (m->events[k].select == (code & 0xff) &&
-				    m->events[k].umask == code >> 8)
-					expect = &m->events[k];
-			assert_ptr_equal(vpmu_event_find(m, code, -1), expect);
-			assert_ptr_equal(vpmu_event_find(m, ~(uint64_t)0xffff | code, -1),
-					 expect);
+		memset(row, 0, sizeof(row));
+		for (k = 0; k < m->n_events; k++)
+			row[m->events[k].select << 8 | m->events[k].umask] = &m->events[k];
+		for (code = 0; code < (amd ? 1u << 20 : 1u << 16); code++) {
+			uint64_t select = (code >> 8 & 0xff) | (code & 0xff) << 8 |
+					  (uint64_t)(code >> 16) << 32;
+
+			if (vpmu_event_find(m, select, -1) != row[code] ||
+			    vpmu_event_find(m, select | other, -1) != row[code])
+				fail_msg("%s %llx", m->name, (unsigned long long)select);
 		}
+	}
 }
 
 struct resolved {
@@ -269,28 +287,151 @@ static void test_told(void **state)
 	assert_int_equal(def->quality, VPMU_QUALITY_EXACT);
 }
 
-/* AMD's event select has four more bits, above; Intel's has not. */
-static void test_amd_select(void **state)
+/* A sound model of AMD, one thing changed. */
+struct broken_amd {
+	struct vpmu_model m;
+	struct vpmu_event_def e[5];
+};
+
+static void sound_amd(struct broken_amd *b)
 {
 	static const struct vpmu_event_def events[] = {
+		{ "LS_NOT_HALTED_CYC", 0x76, 0, -1, 0, DEFINED, 0x3f, S(CYCLES), NULL },
 		{ "EX_RET_INSTR", 0xc0, 0, -1, 0, EXACT, 0x3f, S(INSTRUCTIONS), NULL },
+		{ "EX_RET_BRN", 0xc2, 0, -1, 0, DEFINED, 0x3f, S(BRANCHES), NULL },
+		{ "EX_RET_BRN_MISP", 0xc3, 0, -1, 0, NONE, 0x3f, 0, NULL },
 		{ "EX_RET_FUSED_INSTR", 0x1d0, 0, -1, 0, EXACT, 0x3f, S(BRANCHES), NULL },
-	};
-	struct vpmu_model m = {
-		.name = "zen", .title = "Zen", .vendor = VPMU_VENDOR_AMD, .family = 25,
-		.version = 2, .n_gp = 6, .width_bits = 48, .events = events, .n_events = 2,
 	};
 	size_t bad;
 
+	memset(b, 0, sizeof(*b));
+	memcpy(b->e, events, sizeof(b->e));
+	b->m.name = "zen";
+	b->m.title = "Zen";
+	b->m.vendor = VPMU_VENDOR_AMD;
+	b->m.version = 2;
+	b->m.n_gp = 6;
+	b->m.width_bits = 48;
+	b->m.capabilities = VPMU_CAP_AMD_EXT_CORE | VPMU_CAP_AMD_FREEZE;
+	b->m.events = b->e;
+	b->m.n_events = COUNT_OF(b->e);
+	assert_null(vpmu_model_check(&b->m, &bad));
+}
+
+static void expect_wrong_amd(struct broken_amd *b, const char *what, size_t where)
+{
+	size_t bad = 12345;
+	const char *wrong = vpmu_model_check(&b->m, &bad);
+
+	assert_non_null(wrong);
+	assert_string_equal(wrong, what);
+	assert_int_equal(bad, where);
+	sound_amd(b);
+}
+
+/* AMD's event select has four more bits, above; Intel's has not. */
+static void test_amd_select(void **state)
+{
+	struct broken_amd b;
+
 	(void)state;
-	assert_null(vpmu_model_check(&m, &bad));
-	assert_ptr_equal(vpmu_event_find(&m, 0xc0, -1), &events[0]);
-	assert_ptr_equal(vpmu_event_find(&m, 0xc0 | 1ull << 22, -1), &events[0]);
-	assert_ptr_equal(vpmu_event_find(&m, 1ull << 32 | 0xd0, -1), &events[1]);
-	assert_null(vpmu_event_find(&m, 0xd0, -1));
-	m.vendor = VPMU_VENDOR_INTEL;
-	assert_string_equal(vpmu_model_check(&m, &bad), "event select out of range");
-	assert_int_equal(bad, 1);
+	sound_amd(&b);
+	assert_ptr_equal(vpmu_event_find(&b.m, 0xc0, -1), &b.e[1]);
+	assert_ptr_equal(vpmu_event_find(&b.m, 0xc0 | 1ull << 22, -1), &b.e[1]);
+	assert_ptr_equal(vpmu_event_find(&b.m, 1ull << 32 | 0xd0, -1), &b.e[4]);
+	assert_null(vpmu_event_find(&b.m, 0xd0, -1));
+	b.m.vendor = VPMU_VENDOR_INTEL;
+	b.m.capabilities = 0;
+	expect_wrong_amd(&b, "event select out of range", 4);
+	b.e[4].select = 0x1000;
+	expect_wrong_amd(&b, "event select out of range", 4);
+}
+
+static void test_broken_amd(void **state)
+{
+	struct broken_amd b;
+
+	(void)state;
+	sound_amd(&b);
+	b.m.version = 3, expect_wrong_amd(&b, "version out of range", 5);
+	b.m.n_gp = 3, expect_wrong_amd(&b, "number of GP counters out of range", 5);
+	b.m.n_fixed = 1, expect_wrong_amd(&b, "number of fixed counters out of range", 5);
+	b.m.width_bits = 40, expect_wrong_amd(&b, "width out of range", 5);
+	b.m.n_arch_events = 7;
+	expect_wrong_amd(&b, "number of architectural events out of range", 5);
+	b.m.capabilities |= VPMU_CAP_FULL_WIDTH;
+	expect_wrong_amd(&b, "unknown capability", 5);
+	b.m.version = 1, expect_wrong_amd(&b, "capability of a later version", 5);
+	b.m.version = 1, b.m.capabilities = 0;
+	expect_wrong_amd(&b, "number of GP counters out of range", 5);
+	b.m.n_gp = 4, b.m.capabilities = 0;
+	expect_wrong_amd(&b, "version without its capability", 5);
+	b.e[4].gp_mask = 0x40;
+	expect_wrong_amd(&b, "mask names a GP counter that the model does not have", 4);
+	b.e[0].select = 0x75;
+	expect_wrong_amd(&b, "event of all of the vendor's CPUs missing", 5);
+	b.m.events++, b.m.n_events--;
+	expect_wrong_amd(&b, "event of all of the vendor's CPUs missing", 4);
+}
+
+/* What AMD's events count, on CPUs that have them. */
+static void test_amd_resolve(void **state)
+{
+	static const struct {
+		uint8_t family, model;
+		uint64_t select, signals;
+		uint8_t quality;
+	} t[] = {
+		{ 23, 49, 0x0076, S(INSTRUCTIONS), DEFINED },
+		{ 23, 49, 0x00c0, S(INSTRUCTIONS), EXACT },
+		{ 23, 49, 0x00c2, S(BRANCHES), DEFINED },
+		{ 25, 1, 0x00c4, KINDS & ~S(JCC_NOT_TAKEN), DEFINED },
+		{ 25, 1, 0x00c6, S(FAR), DEFINED },
+		{ 25, 1, 0x00c8, S(RET), EXACT },
+		{ 25, 1, 0x00cc, S(JMP_INDIRECT) | S(CALL_INDIRECT), DEFINED },
+		{ 25, 1, 0x00d1, S(JCC_TAKEN) | S(JCC_NOT_TAKEN), EXACT },
+		{ 25, 17, 0x0120, 0, NONE },
+		{ 25, 17, 1ull << 32 | 0xc9,
+		  KINDS & ~(S(FAR) | S(JCC_TAKEN) | S(JCC_NOT_TAKEN)), DEFINED },
+		{ 25, 17, 1ull << 32 | 0x0120, S(INSTRUCTIONS), DEFINED },
+		{ 25, 1, 1ull << 32 | 0x0120, 0, NONE },
+		{ 25, 17, 0x00c3, 0, NONE },
+		{ 25, 17, 0x0964, 0, NONE },
+		/* FLOPS and the Merge event that would widen their counter. */
+		{ 25, 17, 0x1f03, 0, NONE },
+		{ 25, 17, 0xf000000ff, 0, NONE },
+		{ 25, 17, 0x00ff, 0, NONE },
+		{ 23, 1, 0x00c0, S(INSTRUCTIONS), EXACT },
+		{ 23, 1, 0x00c8, 0, NONE },
+		{ 25, 17, 0x00c0 | CMASK(2), 0, DEFINED },
+		{ 25, 17, 0x00c0 | VPMU_EVTSEL_EDGE, 0, NONE },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(t); i++) {
+		const struct vpmu_model *m = vpmu_model_find(VPMU_VENDOR_AMD, t[i].family,
+							     t[i].model);
+		struct vpmu_recipe r;
+		int err = vpmu_event_resolve(m, t[i].select, -1, USER, NO_CLOCK, &r);
+
+		if (err != (t[i].quality == NONE ? -VPMU_ENOENT : 0) ||
+		    r.signals != t[i].signals || r.quality != t[i].quality)
+			fail_msg("row %zu (%s %llx): %d, signals %llx, quality %d", i, m->name,
+				 (unsigned long long)t[i].select, err,
+				 (unsigned long long)r.signals, r.quality);
+	}
+}
+
+/* A wide event's upper half would take the odd neighbour. */
+static void test_amd_even(void **state)
+{
+	const struct vpmu_model *m = vpmu_model_find(VPMU_VENDOR_AMD, 25, 17);
+
+	(void)state;
+	assert_int_equal(vpmu_event_slots(m, 0x1f03, -1), 0x15);
+	assert_int_equal(vpmu_event_slots(m, 0x00c0, -1), 0x3f);
+	assert_string_equal(vpmu_event_find(m, 0xf000000ff, -1)->name, "MERGE");
 }
 
 /* Deliberate breakages: a sound model, one thing changed. */
@@ -389,6 +530,9 @@ int main(void)
 		cmocka_unit_test(test_kinds_add_up),
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_amd_select),
+		cmocka_unit_test(test_broken_amd),
+		cmocka_unit_test(test_amd_resolve),
+		cmocka_unit_test(test_amd_even),
 		cmocka_unit_test(test_broken_head),
 		cmocka_unit_test(test_broken_rows),
 	};

@@ -2,8 +2,9 @@
 /*
  * What the model files share: short names for signals and rows.
  *
- * Encodings and counter masks: Intel's event lists, github.com/intel/perfmon;
- * tests/fast/models.py holds the tables against them.
+ * Encodings and counter masks: Intel's event lists, github.com/intel/perfmon; for
+ * AMD Linux's, tools/perf/pmu-events, and its names. tests/fast/models.py holds the
+ * tables against Intel's lists and against libpfm4.
  */
 #ifndef VPMU_MODELS_H
 #define VPMU_MODELS_H
@@ -16,13 +17,17 @@
 #define COND		(S(JCC_TAKEN) | S(JCC_NOT_TAKEN))
 #define CALLS		(S(CALL) | S(CALL_INDIRECT))
 #define INDIRECT	(S(JMP_INDIRECT) | S(CALL_INDIRECT))
-#define NEAR_TAKEN	(S(JCC_TAKEN) | S(JMP) | S(RET) | S(JMP_INDIRECT) | CALLS)
+#define UNCOND		(S(JMP) | S(RET) | S(JMP_INDIRECT) | CALLS)
+#define NEAR_TAKEN	(S(JCC_TAKEN) | UNCOND)
+#define TAKEN		(NEAR_TAKEN | S(FAR))
 
 #define UARCH		"--uarch on"
 
 /* Which GP counters can count an event. */
 #define GP8		0xff
+#define GP6		0x3f
 #define GP4		0x0f
+#define EVEN6		0x15 /* AMD: the odd neighbour would hold the upper half */
 
 /*
  * Shift of events that count a 25 MHz crystal: a cycle is by definition a tick of
@@ -31,13 +36,18 @@
 #define CRYSTAL		4
 
 /*
- * ROW: counted from signals. CLOCK: cycles and what is derived from them.
+ * ROW: counted from signals. MEANT: likewise, by a definition of ours where the
+ * vendor's is wider or not clear (docs/EVENTS.md). CLOCK: cycles and what is derived
+ * from them.
  * TOLD: needs the micro-architecture model, which counts it exactly (EXACT) or
  * by its model (MODELLED). NAMED: nobody counts it, but it has a name.
  */
 #define ROW(event, mask, title, fix, gp, sum)                                  \
 	{ .name = title, .select = event, .umask = mask, .fixed = fix,         \
 	  .quality = VPMU_QUALITY_EXACT, .gp_mask = gp, .signals = sum }
+#define MEANT(event, mask, title, gp, sum)                                     \
+	{ .name = title, .select = event, .umask = mask, .fixed = -1,          \
+	  .quality = VPMU_QUALITY_DEFINED, .gp_mask = gp, .signals = sum }
 #define CLOCK(event, mask, title, fix, gp, by)                                 \
 	{ .name = title, .select = event, .umask = mask, .fixed = fix,         \
 	  .shift = by, .quality = VPMU_QUALITY_DEFINED, .gp_mask = gp,         \
@@ -53,8 +63,12 @@
 #define COUNT_OF(table)	(sizeof(table) / sizeof((table)[0]))
 
 extern const struct vpmu_model vpmu_model_generic;
+extern const struct vpmu_model vpmu_model_generic_amd;
 extern const struct vpmu_model vpmu_model_icelake_server;
 extern const struct vpmu_model vpmu_model_sapphire_rapids;
 extern const struct vpmu_model vpmu_model_skylake_server;
+extern const struct vpmu_model vpmu_model_zen2;
+extern const struct vpmu_model vpmu_model_zen3;
+extern const struct vpmu_model vpmu_model_zen4;
 
 #endif /* VPMU_MODELS_H */
