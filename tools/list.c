@@ -15,7 +15,8 @@ static const char usage[] =
 "Lists the events that a guest's CPU model knows, their encodings, and whether\n"
 "their counts are exact, defined (exact by a documented definition), modelled or\n"
 "unavailable. An unavailable event reads 0, and vpmu run says so at its end.\n"
-"rUUEE is an event as perf takes it: perf stat -e r00c0.\n";
+"rUUEE is an event as perf takes it: perf stat -e r00c0. AMD's event selects of\n"
+"more than two digits are split, as in the register: 1C9H is r1000000c9.\n";
 
 /* QEMU's names and ours differ in case and hyphens, and QEMU's in -vN. */
 static bool same_model(const char *a, const char *b)
@@ -34,10 +35,27 @@ static bool same_model(const char *a, const char *b)
 	}
 }
 
+/* QEMU names AMD's after products. */
+static const char *model_alias(const char *name)
+{
+	static const char *const alias[][2] = {
+		{ "EPYC-Rome", "zen2" },
+		{ "EPYC-Milan", "zen3" },
+		{ "EPYC-Genoa", "zen4" },
+		{ "EPYC", "generic-amd" },
+	};
+
+	for (size_t i = 0; i < sizeof(alias) / sizeof(alias[0]); i++)
+		if (same_model(name, alias[i][0]))
+			return alias[i][1];
+	return name;
+}
+
 const struct vpmu_model *model_named(const char *name)
 {
 	const struct vpmu_model *model;
 
+	name = model_alias(name);
 	for (size_t i = 0; (model = vpmu_model_at(i)); i++)
 		if (same_model(name, model->name))
 			break;
@@ -56,6 +74,13 @@ static const struct vpmu_model *find_model(const char *name)
 	fail(EXIT_VPMU, "--cpu %s: no table of its events; there are %s", name, known.data);
 }
 
+/* An event as the register has it, and as perf's rNNN takes it. */
+static uint64_t select_of(const struct vpmu_event_def *def)
+{
+	return (def->select & 0xff) | (uint64_t)def->umask << 8 |
+	       (uint64_t)(def->select >> 8) << 32;
+}
+
 static const char *quality_of(const struct vpmu_model *model,
 			      const struct vpmu_event_def *def)
 {
@@ -65,10 +90,9 @@ static const char *quality_of(const struct vpmu_model *model,
 		[VPMU_QUALITY_DEFINED] = "defined",
 		[VPMU_QUALITY_MODELLED] = "modelled",
 	};
-	uint64_t select = def->select | (uint64_t)def->umask << 8;
 	struct vpmu_recipe recipe;
 
-	vpmu_event_resolve(model, select, def->gp_mask ? -1 : def->fixed,
+	vpmu_event_resolve(model, select_of(def), def->gp_mask ? -1 : def->fixed,
 			   VPMU_BANKS_USER | VPMU_BANKS_KERNEL, TCG_SUPPLIED, &recipe);
 	return recipe.quality < 4 ? names[recipe.quality] : "unavailable";
 }
@@ -102,17 +126,24 @@ static char *mask_text(unsigned int mask)
 	return b.data ? b.data : strdup("");
 }
 
+/* Columns of an event as perf takes it. */
+static int perf_width(const struct vpmu_model *model)
+{
+	return model->vendor == VPMU_VENDOR_AMD ? 10 : 5;
+}
+
 static void print_event(const struct vpmu_model *model,
 			const struct vpmu_event_def *def)
 {
 	const char *quality = quality_of(model, def);
 	const char *needs = needs_of(def, quality);
-	char *gp = mask_text(def->gp_mask), fixed[16] = "-";
+	char *gp = mask_text(def->gp_mask), fixed[16] = "-", event[20];
 
 	if (def->fixed >= 0)
 		snprintf(fixed, sizeof(fixed), "%d", def->fixed);
-	printf("%-42s r%02x%02x  %-8s %-5s  %-11s  %-4s %s\n", def->name, def->umask,
-	       def->select, *gp ? gp : "-", fixed, quality,
+	snprintf(event, sizeof(event), "r%04llx", (unsigned long long)select_of(def));
+	printf("%-42s %-*s  %-8s %-5s  %-11s  %-4s %s\n", def->name, perf_width(model), event,
+	       *gp ? gp : "-", fixed, quality,
 	       available(quality) ? "0" : "-", needs ? needs : "");
 	free(gp);
 }
@@ -121,8 +152,8 @@ static int print_model(const struct vpmu_model *model)
 {
 	printf("%s: %d counters and %d fixed ones of %d bits, perfmon version %d\n\n",
 	       model->title, model->n_gp, model->n_fixed, model->width_bits, model->version);
-	printf("%-42s %-5s  %-8s %-5s  %-11s  %-4s %s\n", "EVENT", "PERF", "COUNTERS",
-	       "FIXED", "COUNT", "SKID", "NEEDS");
+	printf("%-42s %-*s  %-8s %-5s  %-11s  %-4s %s\n", "EVENT", perf_width(model), "PERF",
+	       "COUNTERS", "FIXED", "COUNT", "SKID", "NEEDS");
 	for (int i = 0; i < model->n_events; i++)
 		print_event(model, &model->events[i]);
 	return fflush(stdout) ? EXIT_VPMU : 0;
