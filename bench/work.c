@@ -4,12 +4,16 @@
  *
  *   work hash MB    SHA-256 of so many million zero bytes
  *   work calls N    Fibonacci's Nth number by recursion
+ *   work switch N   two tasks, whose numbers it prints, hand each other a byte N times
+ *                   there and back, once a line has come
  */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 uint64_t calls(uint32_t n);
 
@@ -85,12 +89,47 @@ static void hash(uint64_t bytes)
 	printf("\n");
 }
 
+static int hand_over(int from, int to, unsigned long times, int first)
+{
+	char byte = 0;
+
+	if (first && write(to, &byte, 1) != 1)
+		return 1;
+	while (times--)
+		if (read(from, &byte, 1) != 1 ||
+		    ((times || !first) && write(to, &byte, 1) != 1))
+			return 1;
+	return 0;
+}
+
+static int switch_tasks(unsigned long times)
+{
+	int there[2], back[2], status;
+	char line[16];
+	pid_t child;
+
+	if (pipe(there) || pipe(back))
+		return 1;
+	child = fork();
+	if (child < 0)
+		return 1;
+	if (!child)
+		_exit(hand_over(there[0], back[1], times, 0));
+	printf("%d %d\n", getpid(), child);
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin) || hand_over(back[0], there[1], times, 1))
+		return 1;
+	return waitpid(child, &status, 0) != child || status;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "hash"))
 		hash(strtoul(argv[2], NULL, 10) * 1000000);
 	else if (argc == 3 && !strcmp(argv[1], "calls"))
 		printf("%" PRIu64 "\n", calls(strtoul(argv[2], NULL, 10)));
+	else if (argc == 3 && !strcmp(argv[1], "switch"))
+		return switch_tasks(strtoul(argv[2], NULL, 10));
 	else
 		return 2;
 	return 0;
