@@ -11,6 +11,7 @@
 #include <script.h>
 #include <vpmu/arch.h>
 #include <vpmu/direct.h>
+#include <vpmu/vcpu.h>
 
 #define BIT(n)		((uint64_t)1 << (n))
 #define MASK48		(BIT(48) - 1)
@@ -914,6 +915,111 @@ static void test_slice(void **state)
 	machine_free(m);
 }
 
+/* A host of AMD's, and a guest that shares its counters. */
+struct shared {
+	struct vpmu_script script;
+	struct vpmu_perf_system host;
+	struct vpmu_perf_cpu cpu;
+	struct vpmu_vcpu vcpu;
+	struct vpmu_arch *v;
+};
+
+static void shared_service(void *arg)
+{
+	struct shared *s = arg;
+
+	vpmu_perf_service(&s->cpu);
+	vpmu_arch_service(s->v);
+}
+
+static uint64_t shared_rd(struct shared *s, uint32_t msr)
+{
+	uint64_t value = 0;
+
+	assert_int_equal(vpmu_arch_rdmsr(s->v, msr, &value), VPMU_HANDLED);
+	vpmu_script_service(&s->script);
+	return value;
+}
+
+/*
+ * Six counters against two of the host, one of a 12-bit select: exactly two are
+ * lost, the guest is told by a PMI that leaves LVTPC alone, and the others count.
+ */
+static void test_shared(void **state)
+{
+	struct vpmu_perf_attr attr = { .size = sizeof(attr), .cpu = -1, .event = {
+		.size = sizeof(attr.event), .fixed = -1, .slot = -1, .select = UNCONDITIONAL,
+		.banks = VPMU_BANKS_USER, .pinned = true } };
+	struct shared *s = test_calloc(1, sizeof(*s));
+	struct vpmu_arch_config cfg = { .size = sizeof(cfg), .model = zen4(),
+		.capabilities = full.caps, .provider = &s->vcpu.provider,
+		.ops = &s->script.ops, .ctx = &s->script, .cpuid_base = LOSS_BASE };
+	struct vpmu_perf_event host[2];
+	uint64_t status, sum = 0;
+	unsigned int i;
+	size_t size;
+
+	(void)state;
+	vpmu_script_init(&s->script, VPMU_SCRIPT_SUPPLIED);
+	vpmu_perf_system_init(&s->host, zen4(), s->script.supplied, 400000000, 1600000);
+	assert_int_equal(vpmu_perf_cpu_init(&s->cpu, &s->host, 0, &s->script.ops, &s->script), 0);
+	assert_int_equal(vpmu_vcpu_init(&s->vcpu, &s->host, VPMU_POLICY_SHARED), 0);
+	assert_int_equal(vpmu_arch_size(&cfg, &size, NULL), 0);
+	s->v = test_malloc(size);
+	assert_int_equal(vpmu_arch_init(s->v, &cfg, NULL), 0);
+	s->script.silicon = &s->cpu.silicon;
+	s->script.service = shared_service;
+	s->script.arg = s;
+	vpmu_vcpu_load(&s->vcpu, &s->cpu);
+	vpmu_vcpu_enter(&s->vcpu);
+
+	assert_int_equal(vpmu_arch_wrmsr(s->v, 0x56504d02, 1), VPMU_HANDLED);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(vpmu_arch_wrmsr(s->v, CTL(i), UNCONDITIONAL | EN_USR),
+				 VPMU_HANDLED);
+	for (i = 0; i < 10; i++)
+		vpmu_script_step(&s->script, VPMU_BANK_USER, VPMU_SIGNAL_JMP);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(shared_rd(s, CTR(i)), 10);
+	assert_int_equal(shared_rd(s, 0x56504d01), 0);
+
+	for (i = 0; i < 2; i++)
+		assert_int_equal(vpmu_perf_open(&host[i], &attr, &s->cpu, NULL), 0);
+	vpmu_script_service(&s->script);
+	for (i = 0; i < 100; i++)
+		vpmu_script_step(&s->script, VPMU_BANK_USER, VPMU_SIGNAL_RET);
+	status = shared_rd(s, 0x56504d01);
+	assert_int_equal(__builtin_popcountll(status), 2);
+	assert_true(s->script.n_pmi);
+	assert_false(s->script.lvtpc_masked);
+	for (i = 0; i < 6; i++) {
+		bool lost = status >> i & 1;
+
+		assert_int_equal(shared_rd(s, CTR(i)), lost ? 10 : 110);
+		assert_int_equal(shared_rd(s, 0x56504d12 + 4 * i) & 0xff,
+				 lost ? VPMU_LOSS_LOST : VPMU_LOSS_NONE);
+		assert_int_equal(shared_rd(s, 0x56504d10 + 4 * i), 110);
+		sum += shared_rd(s, 0x56504d11 + 4 * i);
+	}
+	assert_int_equal(sum, 4 * 110 + 2 * 10);
+
+	for (i = 0; i < 2; i++)
+		vpmu_perf_close(&host[i]);
+	/* As the driver of PerfMonV2 does it: what failed is enabled again. */
+	assert_int_equal(vpmu_arch_wrmsr(s->v, GLOBAL, 0), VPMU_HANDLED);
+	assert_int_equal(vpmu_arch_wrmsr(s->v, GLOBAL, 0x3f), VPMU_HANDLED);
+	vpmu_script_step(&s->script, VPMU_BANK_USER, VPMU_SIGNAL_RET);
+	assert_int_equal(shared_rd(s, 0x56504d01), 0);
+	vpmu_arch_reset(s->v, false);
+	vpmu_vcpu_exit(&s->vcpu);
+	vpmu_vcpu_put(&s->vcpu);
+	vpmu_vcpu_fini(&s->vcpu);
+	if (s->script.broken)
+		fail_msg("%s", s->script.broken);
+	test_free(s->v);
+	test_free(s);
+}
+
 /* State --------------------------------------------------------------------- */
 
 #define SAVED_MAX	4096
@@ -1302,6 +1408,7 @@ int main(void)
 		cmocka_unit_test(test_filter),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_slice),
+		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_load_shapes),
 		cmocka_unit_test(test_load_svme),
 		cmocka_unit_test(test_random),
