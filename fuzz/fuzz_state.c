@@ -86,11 +86,16 @@ static void use(void)
 		{ VPMU_MSR_PERFEVTSEL0 + 2, 0x43ffff }, { VPMU_MSR_PMC0, 0xfffffff0 },
 		{ VPMU_MSR_FIXED_CTR0, 0xfffffffffff0 }, { VPMU_MSR_FIXED_CTR_CTRL, 0x0bb },
 		{ VPMU_MSR_DEBUGCTL, 0x5000 },        { VPMU_MSR_GLOBAL_CTRL, 0x300000003 },
+		{ VPMU_MSR_DEBUGCTL, 0x1000 },        { VPMU_MSR_AMD_PERF_CTL0, 0x200005300c0 },
+		{ VPMU_MSR_AMD_PERF_CTL0 + 1, 0xfffffffffff0 },
+		{ VPMU_MSR_AMD_PERF_CTL0 + 2, 0x1004101c9 },
+		{ VPMU_MSR_K7_EVTSEL0 + 2, 0x100004300c2 }, { VPMU_MSR_K7_EVTSEL0 + 3, 0xf004300ff },
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(write) / sizeof(write[0]); i++)
 		vpmu_arch_wrmsr(arch(), write[i].msr, write[i].value);
+	vpmu_arch_svme(arch(), true);
 	for (i = 0; i < 20; i++)
 		vpmu_script_step(&machine.script, i % 2, VPMU_SIGNAL_JCC_TAKEN);
 }
@@ -103,6 +108,18 @@ static void check_register(uint32_t msr, uint32_t by)
 	if (vpmu_arch_rdmsr(arch(), msr, &value) == VPMU_HANDLED)
 		require(vpmu_arch_wrmsr(arch(), by, value) == VPMU_HANDLED,
 			"a loaded register holds what a guest may write");
+}
+
+/* AMD's registers take everything, and keep all that they had. */
+static void check_amd(uint32_t msr)
+{
+	uint64_t value, after = 0;
+
+	if (vpmu_arch_rdmsr(arch(), msr, &value) != VPMU_HANDLED)
+		return;
+	vpmu_arch_wrmsr(arch(), msr, value);
+	vpmu_arch_rdmsr(arch(), msr, &after);
+	require(after == value, "a loaded register of AMD's keeps its value");
 }
 
 static void check(void)
@@ -120,6 +137,12 @@ static void check(void)
 		check_register(VPMU_MSR_A_PMC0 + i, VPMU_MSR_A_PMC0 + i);
 		check_register(VPMU_MSR_FIXED_CTR0 + i, VPMU_MSR_FIXED_CTR0 + i);
 	}
+	for (i = 0; i < 16; i++)
+		check_amd(VPMU_MSR_AMD_PERF_CTL0 + (uint32_t)i);
+	for (i = 0; i < 8; i++)
+		check_amd(VPMU_MSR_K7_EVTSEL0 + (uint32_t)i);
+	check_amd(VPMU_MSR_AMD_GLOBAL_CTRL);
+	vpmu_arch_svme(arch(), false);
 	check_register(VPMU_MSR_FIXED_CTR_CTRL, VPMU_MSR_FIXED_CTR_CTRL);
 	check_register(VPMU_MSR_GLOBAL_CTRL, VPMU_MSR_GLOBAL_CTRL);
 	check_register(VPMU_MSR_DEBUGCTL, VPMU_MSR_DEBUGCTL);
