@@ -89,7 +89,8 @@ static void use(void)
 		{ VPMU_MSR_DEBUGCTL, 0x1000 },        { VPMU_MSR_AMD_PERF_CTL0, 0x200005300c0 },
 		{ VPMU_MSR_AMD_PERF_CTL0 + 1, 0xfffffffffff0 },
 		{ VPMU_MSR_AMD_PERF_CTL0 + 2, 0x1004101c9 },
-		{ VPMU_MSR_K7_EVTSEL0 + 2, 0x100004300c2 }, { VPMU_MSR_K7_EVTSEL0 + 3, 0xf004300ff },
+		{ VPMU_MSR_K7_EVTSEL0 + 2, 0x100004300c2 },
+		{ VPMU_MSR_K7_EVTSEL0 + 3, 0xf004300ff },
 	};
 	size_t i;
 
