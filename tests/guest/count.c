@@ -314,6 +314,8 @@ static void check_program(const char *path)
 	}
 	__get_cpuid(0x0a, &eax, &ebx, &ecx, &edx);
 	counters = eax >> 8 & 0xff;
+	if (!counters) /* a paravirtual PMU: four events at least */
+		counters = 3;
 	__get_cpuid(1, &eax, &ebx, &ecx, &edx);
 	model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
 	e = model == 85 ? skylake : icelake;
