@@ -218,9 +218,10 @@ static int print_command(char **argv)
 
 /*
  * What the guest programmed and nothing counted. QEMU answers with a list
- * under "told"; one without our patches does not know the question.
+ * under "told"; one without our patches does not know the question. A paravirtual
+ * PMU has refused what an architectural one leaves at 0.
  */
-static void tell_in_vain(const json_t *query)
+static void tell_in_vain(const json_t *query, const char *pmu)
 {
 	struct buffer line = { 0 };
 	const char *name, *cure, *last = "";
@@ -239,7 +240,8 @@ static void tell_in_vain(const json_t *query)
 		last = cure ? cure : "";
 	}
 	if (line.len)
-		say("these events were not counted, their 0 is no count: %s", line.data);
+		say("these events were not counted%s: %s",
+		    strncmp(pmu, "pv", 2) ? ", their 0 is no count" : "", line.data);
 	buffer_free(&line);
 }
 
@@ -441,7 +443,7 @@ static void run_guest(struct run *r, const struct options *o, const struct buffe
 
 static void tell(struct run *r, const struct options *o, char **command)
 {
-	tell_in_vain(r->report.vpmu);
+	tell_in_vain(r->report.vpmu, r->machine->pmu);
 	events_tell(r->report.host_events);
 	events_tell_losses(r->report.vpmu, r->events.n, o->filter);
 	tell_outcome(&r->out, command, r->machine);
