@@ -92,6 +92,12 @@ const struct vpmu_event_def *vpmu_event_find(const struct vpmu_model *model,
 					     uint64_t select, int fixed);
 
 /**
+ * The bits of a selector that name an event of this model: event select and unit
+ * mask, without VPMU_EVTSEL_CONDITION. Pure.
+ */
+uint64_t vpmu_event_name_bits(const struct vpmu_model *model);
+
+/**
  * The counters that can count a selector: bitmap of silicon's slots, GP counters
  * from 0, then the fixed ones. A fixed counter has no edge, inv and cmask.
  * Arguments as for vpmu_event_find(). Pure. 0 when the table has no such row.

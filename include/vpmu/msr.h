@@ -45,6 +45,7 @@
 #define VPMU_EVTSEL_INV			(1ull << 23)
 #define VPMU_EVTSEL_CMASK_SHIFT		24
 #define VPMU_EVTSEL_CMASK		(0xffull << VPMU_EVTSEL_CMASK_SHIFT)
+#define VPMU_EVTSEL_CONDITION		(VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK)
 #define VPMU_EVTSEL_EVENT_HIGH		(0xfull << 32) /* AMD: select 11:8 */
 #define VPMU_EVTSEL_GUEST_ONLY		(1ull << 40)   /* AMD: under nested guests */
 #define VPMU_EVTSEL_HOST_ONLY		(1ull << 41)   /* AMD: outside of them */

@@ -114,9 +114,7 @@ static int arch_plan_fixed(const struct vpmu_arch_config *cfg,
 /* The bits of a selector that choose what is counted. */
 static uint64_t arch_select(const struct vpmu_model *m)
 {
-	return VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | VPMU_EVTSEL_EDGE |
-	       VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK |
-	       (m->vendor == VPMU_VENDOR_AMD ? VPMU_EVTSEL_EVENT_HIGH : 0);
+	return vpmu_event_name_bits(m) | VPMU_EVTSEL_CONDITION;
 }
 
 /* Bits 35:32 of an event select are AMD's; KVM refuses them as we do. */

@@ -113,23 +113,22 @@ static bool counts_guests(const struct vpmu_perf_event *ev)
 	return !perf_of_guest(ev) && !ev->attr.exclude_guest;
 }
 
-/* One more event that counts guests, unless there is a mediated VM. */
-static int guests_get(struct vpmu_perf_system *sys)
+bool vpmu_guests_get(struct vpmu_perf_system *sys, int32_t who)
 {
 	int32_t guests = vpmu_atomic_read(&sys->guests);
 
 	do {
-		if (guests < 0)
-			return -VPMU_EOPNOTSUPP;
-	} while (!vpmu_atomic_cas(&sys->guests, &guests, guests + 1));
-	return 0;
+		if (who > 0 ? guests < 0 : guests > 0)
+			return false;
+	} while (!vpmu_atomic_cas(&sys->guests, &guests, guests + who));
+	return true;
 }
 
-static void guests_put(struct vpmu_perf_system *sys)
+void vpmu_guests_put(struct vpmu_perf_system *sys, int32_t who)
 {
 	int32_t guests = vpmu_atomic_read(&sys->guests);
 
-	while (!vpmu_atomic_cas(&sys->guests, &guests, guests - 1))
+	while (!vpmu_atomic_cas(&sys->guests, &guests, guests - who))
 		;
 }
 
@@ -230,11 +229,8 @@ int vpmu_event_open(struct vpmu_perf_event *ev, const struct vpmu_perf_attr *att
 		ev->allowed = 1u << slot;
 	if (!group_fits(sys, leader, ev))
 		return -VPMU_EINVAL;
-	if (counts_guests(ev)) {
-		err = guests_get(sys);
-		if (err)
-			return err;
-	}
+	if (counts_guests(ev) && !vpmu_guests_get(sys, PERF_COUNTS_GUESTS))
+		return -VPMU_EOPNOTSUPP;
 	event_begin(ctx);
 	event_link(ev, leader);
 	ev->stamp = event_clock(ev);
@@ -308,7 +304,7 @@ void vpmu_perf_close(struct vpmu_perf_event *ev)
 	vpmu_event_set_state(ev, VPMU_EVENT_OFF);
 	event_commit(ctx);
 	if (counts_guests(ev))
-		guests_put(event_system(ev));
+		vpmu_guests_put(event_system(ev), PERF_COUNTS_GUESTS);
 }
 
 /* Enable, disable, read */

@@ -77,6 +77,15 @@ void vpmu_event_set_state(struct vpmu_perf_event *ev, enum vpmu_event_state stat
 /** Set the group's place among those that could be scheduled by its state. */
 void vpmu_event_queue(struct vpmu_perf_event *leader);
 
+/*
+ * Events that count guests and mediated vCPUs exclude each other: false where the
+ * others are. From any thread.
+ */
+#define PERF_COUNTS_GUESTS	1
+#define PERF_MEDIATED_VCPU	(-1)
+bool vpmu_guests_get(struct vpmu_perf_system *sys, int32_t who);
+void vpmu_guests_put(struct vpmu_perf_system *sys, int32_t who);
+
 /** Time spent scheduled in, until now. */
 uint64_t vpmu_context_time(const struct vpmu_perf_context *ctx);
 

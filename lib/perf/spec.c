@@ -157,14 +157,6 @@ static const struct vpmu_event_def *spec_named(const struct spec *sp, struct spe
 	return NULL;
 }
 
-/* Event select and unit mask. */
-static uint64_t spec_select_bits(const struct vpmu_model *model)
-{
-	uint64_t more = model->vendor == VPMU_VENDOR_AMD ? 0xfull << 32 : 0;
-
-	return VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | more;
-}
-
 /* rHEX, of which only @bits may be set. */
 static int spec_raw(struct spec *sp, struct spec_part part, uint64_t bits,
 		    const char *needed, struct spec_event *ev)
@@ -181,7 +173,7 @@ static int spec_raw(struct spec *sp, struct spec_part part, uint64_t bits,
 	row = vpmu_event_find(sp->model, ev->select, -1);
 	if (!row || row->gp_mask)
 		return 0;
-	if (ev->select & ~spec_select_bits(sp->model))
+	if (ev->select & ~vpmu_event_name_bits(sp->model))
 		return spec_wrong(sp, hex, "a fixed counter's event with a condition",
 				  "bits 7:0 and 15:8 for this event");
 	spec_row(row, ev);
@@ -382,8 +374,7 @@ int vpmu_spec_host_event(const char *text, const struct vpmu_model *model,
 			 uint32_t n_cpus, struct vpmu_host_event *out,
 			 struct vpmu_spec_error *err)
 {
-	const uint64_t bits = spec_select_bits(model) | VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV |
-			      VPMU_EVTSEL_CMASK;
+	const uint64_t bits = vpmu_event_name_bits(model) | VPMU_EVTSEL_CONDITION;
 	struct spec sp = { .text = text, .model = model, .err = err };
 	struct vpmu_host_event found = {
 		.attr = { .size = sizeof(found.attr), .cpu = -1 },
@@ -536,7 +527,7 @@ static int spec_entry(struct spec_filter *f, struct spec_part part)
 		return spec_masked(f, part, rest, false);
 	if (spec_after(&rest, "except="))
 		return spec_masked(f, part, rest, true);
-	ret = spec_event(&f->sp, part, spec_select_bits(f->sp.model),
+	ret = spec_event(&f->sp, part, vpmu_event_name_bits(f->sp.model),
 			 "bits 7:0 and 15:8: a filter looks at nothing else", &ev);
 	if (ret)
 		return ret;

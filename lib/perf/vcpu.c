@@ -30,38 +30,13 @@ uint64_t vpmu_vcpu_time(const struct vpmu_vcpu *v)
 	return v->time + vpmu_silicon_clock(&cpu->silicon) - v->stamp;
 }
 
-/* One more mediated vCPU, unless there are events that count guests. */
-static int mediated_get(struct vpmu_perf_system *sys)
-{
-	int32_t guests = vpmu_atomic_read(&sys->guests);
-
-	do {
-		if (guests > 0)
-			return -VPMU_EBUSY;
-	} while (!vpmu_atomic_cas(&sys->guests, &guests, guests - 1));
-	return 0;
-}
-
-static void mediated_put(struct vpmu_perf_system *sys)
-{
-	int32_t guests = vpmu_atomic_read(&sys->guests);
-
-	while (!vpmu_atomic_cas(&sys->guests, &guests, guests + 1))
-		;
-}
-
 int vpmu_vcpu_init(struct vpmu_vcpu *v, struct vpmu_perf_system *sys,
 		   enum vpmu_policy policy)
 {
-	int err;
-
 	if (policy != VPMU_POLICY_SHARED && policy != VPMU_POLICY_MEDIATED)
 		return -VPMU_EINVAL;
-	if (policy == VPMU_POLICY_MEDIATED) {
-		err = mediated_get(sys);
-		if (err)
-			return err;
-	}
+	if (policy == VPMU_POLICY_MEDIATED && !vpmu_guests_get(sys, PERF_MEDIATED_VCPU))
+		return -VPMU_EBUSY;
 	memset(v, 0, sizeof(*v));
 	vpmu_perf_task_init(&v->task, sys);
 	v->task.vcpu = v;
@@ -77,7 +52,7 @@ int vpmu_vcpu_init(struct vpmu_vcpu *v, struct vpmu_perf_system *sys,
 void vpmu_vcpu_fini(struct vpmu_vcpu *v)
 {
 	if (v->policy == VPMU_POLICY_MEDIATED)
-		mediated_put(v->task.system);
+		vpmu_guests_put(v->task.system, PERF_MEDIATED_VCPU);
 	v->policy = VPMU_POLICY_DIRECT;
 }
 

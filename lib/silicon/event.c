@@ -107,16 +107,22 @@ int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixe
 	return 0;
 }
 
+uint64_t vpmu_event_name_bits(const struct vpmu_model *model)
+{
+	uint64_t high = model->vendor == VPMU_VENDOR_AMD ? VPMU_EVTSEL_EVENT_HIGH : 0;
+
+	return VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | high;
+}
+
 uint32_t vpmu_event_slots(const struct vpmu_model *model, uint64_t select, int fixed)
 {
-	const uint64_t condition = VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK;
 	const struct vpmu_event_def *def = vpmu_event_find(model, select, fixed);
 	uint32_t slots;
 
 	if (!def)
 		return 0;
 	slots = def->gp_mask;
-	if (def->fixed >= 0 && (fixed >= 0 || !(select & condition)))
+	if (def->fixed >= 0 && (fixed >= 0 || !(select & VPMU_EVTSEL_CONDITION)))
 		slots |= 1u << (model->n_gp + (unsigned int)def->fixed);
 	return slots;
 }
