@@ -11,13 +11,6 @@
 #define OPS_MAX		64
 #define SEQUENCES	10000
 
-static unsigned long long setting(const char *name, unsigned long long otherwise)
-{
-	const char *text = getenv(name);
-
-	return text && *text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 static void explain(const struct perf_config *cfg, struct perf_op *op, size_t n,
 		    unsigned long long seed)
 {

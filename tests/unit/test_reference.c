@@ -4,25 +4,12 @@
  * model. VPMU_REFERENCE_SEQUENCES=N runs more, VPMU_REFERENCE_SEED=S others; a
  * failure prints the seed of its sequence, which alone repeats it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sequence.h"
 
 #define OPS_PER_SEQUENCE	400
 #define SEQUENCES		800
-
-static unsigned long long setting(const char *name, unsigned long long otherwise)
-{
-	const char *text = getenv(name);
-
-	return text && *text ? strtoull(text, NULL, 0) : otherwise;
-}
 
 static void explain(const struct pair_config *cfg, struct pair_op *op, size_t n,
 		    unsigned long long seed)

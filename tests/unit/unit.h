@@ -28,4 +28,12 @@ static inline uint64_t random_below(uint64_t *state, uint64_t n)
 	return (random_next(state) >> 11) % n;
 }
 
+/* A number from the environment. */
+static inline unsigned long long setting(const char *name, unsigned long long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
 #endif /* UNIT_H */
