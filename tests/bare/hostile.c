@@ -14,7 +14,10 @@
 /*
  * Where the structs are: 16-bit code reaches them, and the host may write anywhere in
  * there. No address in them leads to this program or the second vCPU's, whichever
- * halfwords of ARENA, FAR and ap_words come together.
+ * halfwords of ARENA, FAR and ap_words come together. Counts and times that the host
+ * has written there can, if they are read as an address later, and so can the random
+ * words of write_op(): rare, but over millions of calls this program may have named
+ * itself as a place for counts.
  */
 #define ARENA		0x20000u
 #define ARENA_SIZE	0x40000u
