@@ -17,7 +17,7 @@
 #include <vpmu/vcpu.h>
 
 #define RUNS		5
-#define SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
+#define SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNALS_UARCH)
 #define COUNTERS	8
 #define STRIDE		7919 /* prime: visits every event once, in another order */
 

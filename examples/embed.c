@@ -73,7 +73,7 @@ int main(void)
 	wrmsr(&c, VPMU_MSR_GLOBAL_CTRL, 1);
 	for (int i = 0; i < 2500; i++)
 		retire(&c, VPMU_BANK_USER);
-	vpmu_arch_rdpmc(c.pmu, 0, &value);
+	vpmu_arch_rdpmc(c.pmu, 0, true, &value);
 	printf("counter 0: %d\n", (int)value);
 	return 0;
 }

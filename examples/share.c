@@ -26,7 +26,7 @@ static void read_counter(const char *when)
 {
 	uint64_t count = 0, enabled = 0, running = 0, reason = 0;
 
-	vpmu_arch_rdpmc(pmu, 0, &count);
+	vpmu_arch_rdpmc(pmu, 0, true, &count);
 	vpmu_arch_rdmsr(pmu, VPMU_MSR_LOSS_PMC(0) + VPMU_LOSS_ENABLED, &enabled);
 	vpmu_arch_rdmsr(pmu, VPMU_MSR_LOSS_PMC(0) + VPMU_LOSS_RUNNING, &running);
 	vpmu_arch_rdmsr(pmu, VPMU_MSR_LOSS_PMC(0) + VPMU_LOSS_REASON, &reason);

@@ -106,12 +106,13 @@ static struct vpmu_pv_op operation(void)
 	uint8_t how = byte();
 
 	memset(&op, 0, sizeof(op));
-	op.op = how % 8;
+	op.op = how % 8 ? how % 8 : byte() % 9;
 	op.id = how & 8 ? byte() % 20 : byte();
 	op.slot = how & 16 ? byte() % 8 : byte();
 	if (op.op == VPMU_PV_OPEN) {
 		op.u.open.type = how & 32 ? VPMU_PV_TYPE_RAW : byte() % 8;
-		op.u.open.flags = byte() % 64;
+		op.u.open.flags = byte() % 128;
+		op.u.open.suppress = byte() % 4 ? 0 : (uint32_t)number();
 		op.u.open.config = how & 64 ? config[byte() % 6] : number();
 		op.u.open.leader = how & 128 ? byte() % 20 : 0;
 	} else {
@@ -145,11 +146,16 @@ static void batch(struct pv_rig *r, unsigned int vcpu)
 static void setup(struct pv_rig *r, unsigned int vcpu)
 {
 	uint64_t at = byte() % 16 ? PV_RIG_SETUP : address();
-	struct vpmu_pv_setup s = { .size = byte() % 32 ? sizeof(s) : byte() };
+	struct vpmu_pv_setup_branches more;
+	struct vpmu_pv_setup s;
 
+	memset(&more, 0, sizeof(more));
+	s.size = byte() % 2 ? sizeof(more) : byte() % 16 ? sizeof(s) : byte();
 	s.vector = byte() % 2 ? byte() : 0;
 	s.page = byte() % 4 ? PV_RIG_SLOTS(vcpu) : address();
-	poke(r, at, &s, sizeof(s));
+	more.setup = s;
+	more.branches = byte() % 4 ? PV_RIG_BRANCHES(vcpu) : address();
+	poke(r, at, &more, sizeof(more));
 	(void)pv_rig_call(r, vcpu, VPMU_PV_HYPERCALL, VPMU_PV_OP_SETUP, at & UINT32_MAX, at >> 32);
 }
 
@@ -188,6 +194,18 @@ static void anything(struct pv_rig *r, unsigned int vcpu)
 	pv_rig_service(r, vcpu);
 }
 
+static void doorbell(struct pv_rig *r, unsigned int vcpu)
+{
+	struct vpmu_pv_call call = { .size = byte() % 16 ? sizeof(call) : byte() };
+	uint64_t at = address();
+
+	call.op = byte() % 8;
+	call.a1 = (uint32_t)address();
+	poke(r, at, &call, sizeof(call));
+	(void)vpmu_pv_doorbell(r->vcpu[vcpu].pv, at);
+	pv_rig_service(r, vcpu);
+}
+
 static void save_and_load(struct pv_rig *r)
 {
 	static uint8_t state[STATE_MAX], again[STATE_MAX];
@@ -221,6 +239,15 @@ static void reset(struct pv_rig *r, unsigned int vcpu)
 	require(!made(r, 0) && !made(r, 1), "no event is left after RESET");
 }
 
+/* Records of branches, from and to anywhere. */
+static void branches(struct pv_rig *r, unsigned int vcpu)
+{
+	uint8_t n = byte() % 64;
+
+	while (n--)
+		vpmu_script_branch(&r->vcpu[vcpu].script, n % 7, n & 8, n + 1, n + 2);
+}
+
 static void step(struct pv_rig *r)
 {
 	uint8_t what = byte();
@@ -244,11 +271,14 @@ static void step(struct pv_rig *r)
 		(void)pv_rig_do_1(r, vcpu, 1 + byte() % 6, byte() % 16);
 		break;
 	case 8:
-	case 9:
 		anything(r, vcpu);
+		break;
+	case 9:
+		doorbell(r, vcpu);
 		break;
 	case 10:
 	case 11:
+		branches(r, vcpu);
 		pv_rig_run_branches(r, vcpu, byte());
 		break;
 	case 12:
@@ -279,14 +309,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	input = data;
 	left = size;
-	cfg.features = byte() % 8;
+	cfg.features = byte() % 32;
 	cfg.period_min = byte();
 	r = pv_rig_new(1 + byte() % 4, &cfg);
 	require(r, "the configuration is allowed");
 	memset(shadow, 0, sizeof(shadow));
 	r->shadow = shadow;
-	(void)pv_rig_setup(r, 0, PV_RIG_SLOTS(0), 0);
-	(void)pv_rig_setup(r, 1, PV_RIG_SLOTS(1), 0);
+	(void)pv_rig_setup_branches(r, 0);
+	(void)pv_rig_setup_branches(r, 1);
 	memcpy(shadow, r->ram, sizeof(shadow));
 	r->meddle = meddle;
 	while (left && !r->broken) {

@@ -43,17 +43,56 @@ static void service(void *arg)
 	vpmu_arch_service(arch());
 }
 
+/* Guest memory that nobody has: PEBS is offered, and its buffer never there. */
+static int absent(void *ctx, uint64_t address, bool write, uint64_t *gpa)
+{
+	(void)ctx;
+	(void)address;
+	(void)write;
+	(void)gpa;
+	return -VPMU_EFAULT;
+}
+
+static int absent_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
+{
+	(void)ctx;
+	(void)gpa;
+	(void)buf;
+	(void)size;
+	return -VPMU_EFAULT;
+}
+
+static int absent_write(void *ctx, uint64_t gpa, const void *buf, uint32_t size)
+{
+	(void)ctx;
+	(void)gpa;
+	(void)buf;
+	(void)size;
+	return -VPMU_EFAULT;
+}
+
+static void no_sample(void *ctx, struct vpmu_sample *s)
+{
+	(void)ctx;
+	memset(s, 0, sizeof(*s));
+}
+
 static void start(uint8_t choice)
 {
 	struct vpmu_silicon_config silicon = { .size = sizeof(silicon) };
 	struct vpmu_arch_config cfg = { .size = sizeof(cfg), .n_fixed = -1 };
 	struct vpmu_error err;
 	size_t size, n = 0;
+	uint8_t most;
 
 	while (vpmu_model_at(n))
 		n++;
 	memset(&machine, 0, sizeof(machine));
 	vpmu_script_init(&machine.script, VPMU_SCRIPT_SUPPLIED);
+	machine.script.ops.linear = absent;
+	machine.script.ops.gpa_read = absent_read;
+	machine.script.ops.gpa_write = absent_write;
+	machine.script.ops.sample = no_sample;
 	silicon.model = vpmu_model_at(choice % n);
 	silicon.supplied = VPMU_SCRIPT_SUPPLIED;
 	silicon.ops = &machine.script.ops;
@@ -63,9 +102,14 @@ static void start(uint8_t choice)
 	machine.script.service = service;
 
 	cfg.model = silicon.model;
-	cfg.version = 1 + choice / n % cfg.model->version;
+	most = cfg.model->version_most ? cfg.model->version_most : cfg.model->version;
+	cfg.version = (uint8_t)(most - choice / n % most);
 	cfg.n_fixed = cfg.version == 1 ? 0 : -1;
 	cfg.capabilities = cfg.model->capabilities;
+	if (cfg.version < 2 || cfg.version > 5)
+		cfg.capabilities &= ~VPMU_CAP_PEBS;
+	if (cfg.version < 2)
+		cfg.capabilities &= ~VPMU_CAP_AMD_LBR;
 	cfg.cpuid_base = choice & 0x80 ? 0x40000100 : 0;
 	cfg.provider = &machine.direct.provider;
 	cfg.ops = &machine.script.ops;
@@ -91,6 +135,10 @@ static void use(void)
 		{ VPMU_MSR_AMD_PERF_CTL0 + 2, 0x1004101c9 },
 		{ VPMU_MSR_K7_EVTSEL0 + 2, 0x100004300c2 },
 		{ VPMU_MSR_K7_EVTSEL0 + 3, 0xf004300ff },
+		{ VPMU_MSR_PMC_GP(3) + VPMU_PMC_CFG_A, 0x831000510c4 },
+		{ VPMU_MSR_PMC_GP(0) + VPMU_PMC_CFG_B, 0x100000003 },
+		{ VPMU_MSR_PMC_GP(0) + VPMU_PMC_CFG_C, 0xfffffffa },
+		{ VPMU_MSR_PMC_FX(1) + VPMU_PMC_CFG_B, 1 },
 	};
 	size_t i;
 
@@ -137,6 +185,10 @@ static void check(void)
 		check_register(VPMU_MSR_PERFEVTSEL0 + i, VPMU_MSR_PERFEVTSEL0 + i);
 		check_register(VPMU_MSR_A_PMC0 + i, VPMU_MSR_A_PMC0 + i);
 		check_register(VPMU_MSR_FIXED_CTR0 + i, VPMU_MSR_FIXED_CTR0 + i);
+	}
+	for (i = 0; i < 32; i++) {
+		check_register(VPMU_MSR_PMC_GP(0) + (uint32_t)i, VPMU_MSR_PMC_GP(0) + (uint32_t)i);
+		check_register(VPMU_MSR_PMC_FX(0) + (uint32_t)i, VPMU_MSR_PMC_FX(0) + (uint32_t)i);
 	}
 	for (i = 0; i < 16; i++)
 		check_amd(VPMU_MSR_AMD_PERF_CTL0 + (uint32_t)i);

@@ -46,6 +46,26 @@ static struct actor *records(struct contention_world *w)
 	return a;
 }
 
+/* Events that write records: PEBS is the host's or the guest's. */
+static struct actor *host_precise(struct contention_world *w, const char *name,
+				  enum vpmu_perf_class class)
+{
+	struct actor *a = host(w, name, class, CONTENTION_GP, 1);
+
+	a->attr.event.shared = VPMU_SHARED_PEBS;
+	return a;
+}
+
+static struct actor *guest_precise(struct contention_world *w)
+{
+	struct actor *a = world_cast(w);
+
+	actor_facility(a, "P", CONTENTION_GP);
+	a->attr.event.shared = VPMU_SHARED_PEBS;
+	a->attr.event.extra = VPMU_SHARED_ALONE;
+	return a;
+}
+
 /* A host's event that prefers fixed counter 1, as the NMI watchdog's does. */
 static struct actor *watchdog(struct contention_world *w)
 {
@@ -251,6 +271,23 @@ static void counter_7(struct contention_world *w)
 	enable(w, k);
 	run(w, 1000);
 	result_state(w, "TP", tp);
+	world_report(w, k);
+}
+
+static void kept_older(struct contention_world *w)
+{
+	struct actor *k = counters(w, "K", CONTENTION_GP, 1);
+	struct actor *tp = host(w, "TP", VPMU_TASK_PINNED, CONTENTION_GP, 8);
+
+	boot(w);
+	enable(w, k);
+	world_disable(w, k, 0);
+	world_log(w, "the guest disables K, whose event is kept");
+	come(w, tp, "task-pinned events on the vCPU's thread for all 8 counters");
+	world_enable(w, k, 0);
+	world_log(w, "the guest enables K");
+	run(w, 1000);
+	result_states(w, tp);
 	world_report(w, k);
 }
 
@@ -672,6 +709,38 @@ static void mediated_event(struct contention_world *w)
 	result_count(w, "count", good, 0);
 }
 
+static void pebs_1(struct contention_world *w)
+{
+	struct actor *cp = host_precise(w, "CP", VPMU_CPU_PINNED);
+	struct actor *k = counters(w, "K", CONTENTION_GP, 1);
+	struct actor *p = guest_precise(w);
+
+	boot(w);
+	enable(w, k);
+	enable(w, p);
+	result_state(w, "P_before", p);
+	come(w, cp, "a CPU-pinned event with PEBS");
+	result_state(w, "CP", cp);
+	result_state(w, "P", p);
+	result_state(w, "K", k);
+	go(w, cp, "it");
+	enable_again(w, p);
+	result_state(w, "P_enabled_again", p);
+}
+
+static void pebs_2(struct contention_world *w)
+{
+	struct actor *cf = host_precise(w, "CF", VPMU_CPU_FLEXIBLE);
+	struct actor *p = guest_precise(w);
+
+	boot(w);
+	come(w, cf, "a CPU-flexible event with PEBS");
+	enable(w, p);
+	turns(w, 4);
+	result_state(w, "CF", cf);
+	result_state(w, "P", p);
+}
+
 static void mediated_keeps(struct contention_world *w)
 {
 	struct actor *cp = host(w, "CP", VPMU_CPU_PINNED, CONTENTION_GP, 8);
@@ -711,6 +780,9 @@ static void direct_keeps(struct contention_world *w)
 #define REVIEW		"review of the vPMU document: "
 #define VLBR_FAKE	"intel_vlbr_constraints() gives V the fake counter 58 before "        \
 			"intel_shared_regs_constraints() looks at the filter: V is "
+
+#define PEBS_HOST	"both are active, but none of the guest's PEBS counters counts while " \
+			"the host's does (intel_guest_get_msrs())"
 
 static const struct contention_case cases[] = {
 	{ "counter-1", "CPU-pinned events hold every counter, the guest enables one",
@@ -783,6 +855,12 @@ static const struct contention_case cases[] = {
 	{ "lbr-cascade", "an older K loses its counter, and V the branch records",
 	  "merge_sched_in(), can_add_hw: after one that does not fit none of the list is tried",
 	  NULL, lbr_cascade, VPMU_POLICY_SHARED },
+	{ "pebs-1", "P writes precise records, a CPU-pinned event wants PEBS",
+	  "ctx_resched(), with PEBS as what two values cannot share", PEBS_HOST, pebs_1,
+	  VPMU_POLICY_SHARED },
+	{ "pebs-2", "a flexible event has PEBS, the guest wants it",
+	  "ctx_resched(), with PEBS as what two values cannot share", PEBS_HOST, pebs_2,
+	  VPMU_POLICY_SHARED },
 	{ "lbr-equal", "events of the host with equal filters, and one with another",
 	  "__intel_shared_reg_get_constraints(): equal values share", NULL,
 	  lbr_equal, VPMU_POLICY_SHARED },
@@ -792,6 +870,9 @@ static const struct contention_case cases[] = {
 	{ "equal-flexible", "two CPU-flexible events take turns",
 	  "perf_rotate_context(): the first active one goes to the end of the list", NULL,
 	  equal_flexible, VPMU_POLICY_SHARED },
+	{ "kept-older", "K was on and off before task-pinned events took every counter",
+	  "the front door, like KVM, keeps the event of a counter that is off, and its age", NULL,
+	  kept_older, VPMU_POLICY_SHARED },
 	{ "reenable-older", "an older event is enabled while the younger K has the counter",
 	  "ctx_resched(): the list is scheduled anew, oldest first", NULL, reenable_older,
 	  VPMU_POLICY_SHARED },

@@ -116,6 +116,13 @@ struct contention_case {
 	enum vpmu_policy policy;
 };
 
+/* What a real kernel did in a case. */
+struct contention_measured {
+	const char *id;      /* the case */
+	const char *kernels; /* their versions, between spaces */
+	const char *result;  /* "KEY: VALUE; KEY: VALUE", keys as in the case's result */
+};
+
 /** Names as they are typed and printed: "shared", "gp", "CP", "timer", "error". */
 const char *contention_policy_name(enum vpmu_policy policy);
 const char *contention_resource_name(enum contention_resource resource);
@@ -146,6 +153,9 @@ const char *contention_cell_run(const struct contention_cell_id *id,
 
 /** Case number @i, or NULL after the last. */
 const struct contention_case *contention_case_at(size_t i);
+
+/** Measurement number @i of KVM in the case @id, or NULL after the last. */
+const struct contention_measured *contention_measured_at(const char *id, size_t i);
 
 /** Run a case. @log: filled, or NULL. Returns as contention_cell_run() does. */
 const char *contention_case_run(const struct contention_case *c,

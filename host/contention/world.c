@@ -86,7 +86,10 @@ static void service(void *arg)
 		vpmu_vcpu_enter(&w->guest[w->on].vcpu);
 }
 
-/* Icelake's events, and the slots counter where the model does not have it. */
+/*
+ * Icelake's events, and a slots counter that goes with cycles, as there is no model of
+ * the micro-architecture that counts its own.
+ */
 static void make_model(struct contention_world *w)
 {
 	static const struct vpmu_event_def slots = {
@@ -101,8 +104,6 @@ static void make_model(struct contention_world *w)
 	unsigned int i, n = 0;
 
 	w->model = *base;
-	if (vpmu_event_find(base, 0, slots.fixed))
-		return;
 	w->events = calloc(base->n_events + 1u, sizeof(*w->events));
 	if (!w->events) {
 		broken(w, "no memory");
@@ -113,7 +114,10 @@ static void make_model(struct contention_world *w)
 
 		if (i == n && (def->select << 8 | def->umask) > slots.umask)
 			w->events[n++] = slots;
-		w->events[n++] = *def;
+		w->events[n] = *def;
+		if (def->fixed == slots.fixed)
+			w->events[n].fixed = -1;
+		n++;
 	}
 	w->model.n_fixed = 4;
 	w->model.events = w->events;

@@ -2,19 +2,27 @@
 /*
  * The provider on perf_event_open(2).
  *
- * An event with a period has a ring of one page, and a thread sleeps in epoll on
- * all of them. The kernel's period only says when to look: what decides is the
- * count, compared with `next`, so a wakeup too many is harmless.
+ * The kernel's period only says when to look: what decides is the count, compared
+ * with `next`, so a wakeup too many is harmless. Who looks is a thread that sleeps in
+ * epoll on the rings of all events with a period, or, with a signal, the counted
+ * thread itself: then there is no thread and no ring.
  *
  * The kernel knows one period and the interface two, `left` and then `period`.
  * Changing it under a running event loses occurrences of software events, so it
  * is changed by the counted thread, in its next call after the overflow.
+ *
+ * Each event's first page is mapped where the user's limit of locked memory allows
+ * it: while the event is on a counter of this CPU, the page and RDPMC tell count and
+ * times without a system call. An event that is disabled is not asked, so a guest's
+ * task that comes and goes costs one system call for each of its events and way.
  */
 #include "perf_event.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -24,6 +32,8 @@
 
 #define LONGEST_PERIOD	((uint64_t)1 << 62) /* the kernel refuses bit 63 */
 #define NO_EVENT	UINT64_MAX          /* epoll's datum of stop_fd */
+#define HITS_MAX	64                  /* overflows that are told of at once */
+#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 
 struct vpmu_linux_event {
 	struct vpmu_event head;
@@ -31,11 +41,22 @@ struct vpmu_linux_event {
 	uint32_t place;   /* in vpmu_linux.event */
 	bool enabled;
 	bool rearm;       /* the kernel's period must be set from next */
-	uint64_t period;  /* 0: no overflow, no ring */
+	bool in_error;    /* as of the last look */
+	bool told;        /* that it does not count, by changed */
+	uint64_t period;  /* 0: no overflow */
+	uint64_t kernel_period;
 	uint64_t next;    /* count of the next overflow, VPMU_NEVER: not armed */
 	uint64_t last;    /* count last seen; read(2) has none in the error state */
-	uint64_t time_enabled, time_running; /* at the last enable, ns */
-	struct perf_event_mmap_page *ring;
+	uint64_t time_enabled, time_running; /* the kernel's, at the last look at the state */
+	/* On the provider's clock: */
+	uint64_t since;   /* enabled since then */
+	uint64_t before;  /* so long before that */
+	uint64_t waited;  /* of which the kernel says that it did not count */
+	uint64_t failed;  /* ... or does not say, in the error state */
+	uint64_t ran;     /* what was told last */
+	volatile struct perf_event_mmap_page *page; /* or NULL */
+	size_t mapped;    /* bytes there */
+	bool records;     /* there is a ring behind it */
 };
 
 /* What read(2) returns, by read_format. */
@@ -53,21 +74,16 @@ static struct vpmu_linux_event *event_of(const struct vpmu_event *ev)
 	return (struct vpmu_linux_event *)ev;
 }
 
-static size_t ring_bytes(void)
-{
-	return 2 * (size_t)sysconf(_SC_PAGESIZE); /* head and one page of data */
-}
-
 /* The selector's host event, or false. */
-static bool map_event(const struct vpmu_linux *p, const struct vpmu_event_attr *attr,
+static bool map_event(const struct vpmu_linux_config *cfg, const struct vpmu_event_attr *attr,
 		      struct perf_event_attr *pe, enum vpmu_quality *quality)
 {
 	static const uint64_t fixed[] = { PERF_COUNT_HW_INSTRUCTIONS, PERF_COUNT_HW_CPU_CYCLES,
 					  PERF_COUNT_HW_REF_CPU_CYCLES };
 	size_t i;
 
-	for (i = 0; i < p->cfg.n_map; i++) {
-		const struct vpmu_linux_map *m = &p->cfg.map[i];
+	for (i = 0; i < cfg->n_map; i++) {
+		const struct vpmu_linux_map *m = &cfg->map[i];
 
 		if (attr->fixed >= 0 ? m->fixed != attr->fixed :
 				       m->fixed >= 0 || m->select != attr->select)
@@ -77,7 +93,7 @@ static bool map_event(const struct vpmu_linux *p, const struct vpmu_event_attr *
 		*quality = m->quality;
 		return true;
 	}
-	if (!p->cfg.raw || attr->fixed >= (int)(sizeof(fixed) / sizeof(fixed[0])))
+	if (!cfg->raw || attr->fixed >= (int)(sizeof(fixed) / sizeof(fixed[0])))
 		return false;
 	pe->type = attr->fixed >= 0 ? PERF_TYPE_HARDWARE : PERF_TYPE_RAW;
 	pe->config = attr->fixed >= 0 ? fixed[attr->fixed] : attr->select;
@@ -87,27 +103,31 @@ static bool map_event(const struct vpmu_linux *p, const struct vpmu_event_attr *
 }
 
 /* Returns a file descriptor or a negative errno. */
-static int open_event(const struct vpmu_linux *p, const struct vpmu_event_attr *attr,
+static int open_event(const struct vpmu_linux_config *cfg, const struct vpmu_event_attr *attr,
 		      enum vpmu_quality *quality)
 {
 	struct perf_event_attr pe = { .size = sizeof(pe) };
 	int group = attr->leader ? event_of(attr->leader)->fd : -1;
+	bool rings;
 	int fd;
 
-	if (!map_event(p, attr, &pe, quality))
+	if (attr->no_counter || attr->shared == VPMU_SHARED_PEBS ||
+	    !map_event(cfg, attr, &pe, quality))
 		return -VPMU_ENOENT;
+	/* The kernel's clocks see a guest that runs as the kernel, and know no guests. */
+	rings = pe.type != PERF_TYPE_SOFTWARE || !cfg->guest_only;
 	pe.disabled = 1;
 	pe.pinned = attr->pinned && !attr->leader; /* the leader's goes for all */
-	pe.exclude_user = !(attr->banks & VPMU_BANKS_USER);
-	pe.exclude_kernel = !(attr->banks & VPMU_BANKS_KERNEL);
+	pe.exclude_user = rings && !(attr->banks & VPMU_BANKS_USER);
+	pe.exclude_kernel = rings && !(attr->banks & VPMU_BANKS_KERNEL);
 	pe.exclude_hv = 1;
-	pe.exclude_host = p->cfg.guest_only;
+	pe.exclude_host = rings && cfg->guest_only;
 	pe.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (attr->period) {
 		pe.sample_period = LONGEST_PERIOD;
 		pe.wakeup_events = 1;
 	}
-	fd = syscall(SYS_perf_event_open, &pe, p->cfg.tid, -1, group, PERF_FLAG_FD_CLOEXEC);
+	fd = syscall(SYS_perf_event_open, &pe, cfg->tid, -1, group, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -115,7 +135,7 @@ static enum vpmu_quality linux_quality(struct vpmu_provider *p,
 				       const struct vpmu_event_attr *attr)
 {
 	enum vpmu_quality quality;
-	int fd = open_event(linux_of(p), attr, &quality);
+	int fd = open_event(&linux_of(p)->cfg, attr, &quality);
 
 	if (fd < 0)
 		return VPMU_QUALITY_NONE;
@@ -123,28 +143,160 @@ static enum vpmu_quality linux_quality(struct vpmu_provider *p,
 	return quality;
 }
 
+/* Counts and times, without the kernel ------------------------------------------ */
+
+#if defined(__x86_64__) || defined(__i386__)
+static uint64_t rdpmc(uint32_t counter)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (counter));
+	return low | (uint64_t)high << 32;
+}
+#endif
+
+static bool own_thread(const struct vpmu_linux *p)
+{
+	static _Thread_local pid_t me;
+
+	if (!me)
+		me = (pid_t)syscall(SYS_gettid);
+	return me == p->cfg.tid;
+}
+
+/* True: the event is on a counter, and this is what it has. On the counted thread. */
+static bool read_page(const struct vpmu_linux_event *e, struct reading *r)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	volatile struct perf_event_mmap_page *page = e->page;
+	uint32_t seq, index;
+	unsigned int shift;
+
+	if (!page || !page->cap_user_rdpmc || !own_thread(linux_of(e->head.provider)))
+		return false;
+	do {
+		seq = page->lock;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		index = page->index;
+		if (!index)
+			return false;
+		shift = 64u - page->pmc_width;
+		r->count = (uint64_t)page->offset +
+			   (uint64_t)((int64_t)(rdpmc(index - 1) << shift) >> shift);
+		/* As of when it came onto the counter: it has not waited since. */
+		r->time_enabled = page->time_enabled;
+		r->time_running = page->time_running;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	} while (page->lock != seq);
+	return true;
+#else
+	(void)e;
+	(void)r;
+	return false;
+#endif
+}
+
 /* False: the event is in the error state, which read(2) shows as an end of file. */
-static bool read_event(const struct vpmu_linux_event *e, struct reading *r)
+static bool read_file(const struct vpmu_linux_event *e, struct reading *r)
 {
 	return read(e->fd, r, sizeof(*r)) == sizeof(*r);
 }
 
-static int attach_ring(struct vpmu_linux *p, struct vpmu_linux_event *e)
+static bool read_event(const struct vpmu_linux_event *e, struct reading *r)
+{
+	return read_page(e, r) || read_file(e, r);
+}
+
+/* How long it was enabled, on the provider's clock as it was told last. */
+static uint64_t time_enabled(const struct vpmu_linux_event *e)
+{
+	const struct vpmu_linux *p = linux_of(e->head.provider);
+
+	return e->before + (e->enabled ? p->now - e->since : 0);
+}
+
+/* What was read just now, or NULL: in the error state. */
+static void learn(struct vpmu_linux_event *e, const struct reading *r)
+{
+	uint64_t t = time_enabled(e), idle;
+
+	e->in_error = !r;
+	if (r) {
+		e->last = r->count;
+		e->waited = r->time_enabled - r->time_running;
+	}
+	idle = e->waited + e->failed;
+	if (e->in_error)
+		e->failed = t - e->waited - e->ran; /* all since it ran last */
+	else if (t > idle && t - idle > e->ran)
+		e->ran = t - idle;
+}
+
+/* Returns the count; what is disabled has what it had then. */
+static uint64_t refresh(struct vpmu_linux_event *e)
+{
+	struct reading r;
+
+	if (e->enabled)
+		learn(e, read_event(e, &r) ? &r : NULL);
+	return e->last;
+}
+
+/* Events ------------------------------------------------------------------------- */
+
+/* One page, or with that of the records where the thread has to be woken up. */
+static int map_pages(struct vpmu_linux_event *e, bool records)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE) * (records ? 2 : 1);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	e->page = at;
+	(void)e->page->lock; /* no fault later, where it might be counted */
+	e->mapped = bytes;
+	e->records = records;
+	return 0;
+}
+
+static void unmap_pages(struct vpmu_linux_event *e)
+{
+	if (e->page)
+		munmap((void *)(uintptr_t)e->page, e->mapped);
+	e->page = NULL;
+}
+
+/* A signal to the counted thread at each overflow. */
+static int attach_signal(const struct vpmu_linux *p, const struct vpmu_linux_event *e)
+{
+	struct f_owner_ex owner = { .type = F_OWNER_TID, .pid = p->cfg.tid };
+
+	if (fcntl(e->fd, F_SETOWN_EX, &owner) < 0 || fcntl(e->fd, F_SETSIG, p->cfg.signal) < 0 ||
+	    fcntl(e->fd, F_SETFL, O_ASYNC) < 0)
+		return -errno;
+	return 0;
+}
+
+static int attach_thread(struct vpmu_linux *p, struct vpmu_linux_event *e)
 {
 	/* edges only: once the counted thread has exited the file hangs up for good */
 	struct epoll_event ee = { .events = EPOLLIN | EPOLLET };
+	int err = map_pages(e, true);
 
-	e->ring = mmap(NULL, ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
-	if (e->ring == MAP_FAILED)
-		return -errno;
-	ee.data.u64 = (uint64_t)p->generation[e->place] << 32 | e->place;
-	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, e->fd, &ee) < 0) {
-		int err = -errno;
-
-		munmap(e->ring, ring_bytes());
+	if (err)
 		return err;
-	}
+	ee.data.u64 = (uint64_t)p->generation[e->place] << 32 | e->place;
+	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, e->fd, &ee) < 0)
+		return -errno;
 	return 0;
+}
+
+static int attach(struct vpmu_linux *p, struct vpmu_linux_event *e)
+{
+	if (e->period && !p->cfg.signal)
+		return attach_thread(p, e);
+	(void)map_pages(e, false); /* without it, by read(2) */
+	return e->period ? attach_signal(p, e) : 0;
 }
 
 static int linux_create(struct vpmu_provider *provider, struct vpmu_event *ev,
@@ -163,7 +315,7 @@ static int linux_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 		return -VPMU_EBUSY;
 
 	memset((char *)e + sizeof(e->head), 0, sizeof(*e) - sizeof(e->head));
-	e->fd = open_event(p, attr, &quality);
+	e->fd = open_event(&p->cfg, attr, &quality);
 	if (e->fd < 0)
 		return e->fd;
 	e->head.provider = provider;
@@ -171,17 +323,16 @@ static int linux_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 	e->place = place;
 	e->period = attr->period;
 	e->next = VPMU_NEVER;
-	if (e->period) {
-		err = attach_ring(p, e);
-		if (err)
-			goto err_close;
-	}
+	err = attach(p, e);
+	if (err)
+		goto err_close;
 	pthread_mutex_lock(&p->lock);
 	p->event[place] = e;
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 
 err_close:
+	unmap_pages(e);
 	close(e->fd);
 	return err;
 }
@@ -196,24 +347,29 @@ static void linux_release(struct vpmu_event *ev)
 	p->event[e->place] = NULL;
 	p->generation[e->place]++;
 	pthread_mutex_unlock(&p->lock);
-
-	if (e->period)
-		munmap(e->ring, ring_bytes());
+	unmap_pages(e);
 	close(e->fd);
 }
 
-/* On the counted thread; the lock is held. */
+/*
+ * On the counted thread; the lock is held. A little after an overflow the kernel is
+ * given the whole period, so that it goes on by itself, from here and not from there.
+ */
 static void set_period(struct vpmu_linux_event *e)
 {
-	struct reading r;
-	uint64_t left;
+	uint64_t count = refresh(e), left;
 
-	e->rearm = false;
-	if (!read_event(e, &r))
+	if (e->in_error)
 		return;
-	left = e->next > r.count ? e->next - r.count : 1;
+	left = e->next > count ? e->next - count : 1;
+	if (e->rearm && left < e->period && e->period - left < e->period / 16) {
+		left = e->period;
+		e->next = count + left;
+	}
+	e->rearm = false;
 	if (left > LONGEST_PERIOD)
 		left = LONGEST_PERIOD;
+	e->kernel_period = left;
 	/* a running software event would overflow at once under its new period */
 	if (e->enabled)
 		ioctl(e->fd, PERF_EVENT_IOC_DISABLE, 0);
@@ -222,19 +378,27 @@ static void set_period(struct vpmu_linux_event *e)
 		ioctl(e->fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
-/* Bring everything up to date; returns the count. On the counted thread. */
-static uint64_t refresh(struct vpmu_linux_event *e)
+static void rearm(struct vpmu_linux_event *e)
 {
 	struct vpmu_linux *p = linux_of(e->head.provider);
-	struct reading r;
 
+	if (!__atomic_load_n(&e->rearm, __ATOMIC_RELAXED))
+		return;
 	pthread_mutex_lock(&p->lock);
-	if (e->rearm)
-		set_period(e);
-	if (read_event(e, &r))
-		e->last = r.count;
+	set_period(e);
 	pthread_mutex_unlock(&p->lock);
-	return e->last;
+}
+
+static uint64_t linux_clock(struct vpmu_provider *provider, bool hold)
+{
+	struct vpmu_linux *p = linux_of(provider);
+	struct timespec ts;
+
+	(void)hold;
+	if (!p->stamped && !clock_gettime(p->clock, &ts))
+		p->now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	p->stamped = p->depth != 0; /* a batch is one instant */
+	return p->now;
 }
 
 static int linux_enable(struct vpmu_event *ev)
@@ -242,76 +406,167 @@ static int linux_enable(struct vpmu_event *ev)
 	struct vpmu_linux_event *e = event_of(ev);
 	struct reading r;
 
+	linux_clock(ev->provider, true);
+	rearm(e);
 	refresh(e);
-	if (read_event(e, &r)) {
-		if (e->enabled)
-			return 0;
-		e->time_enabled = r.time_enabled;
-		e->time_running = r.time_running;
-	}
+	if (e->enabled && !e->in_error)
+		return 0;
 	if (ioctl(e->fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
 		return -errno;
+	if (!e->enabled)
+		e->since = linux_of(ev->provider)->now;
 	e->enabled = true;
-	return read_event(e, &r) ? 0 : -VPMU_EBUSY;
+	if (!read_event(e, &r))
+		return -VPMU_EBUSY;
+	e->in_error = false;
+	e->time_enabled = r.time_enabled;
+	e->time_running = r.time_running;
+	return 0;
 }
 
 static void linux_disable(struct vpmu_event *ev)
 {
 	struct vpmu_linux_event *e = event_of(ev);
+	struct reading r;
+	bool ok;
 
+	if (!e->enabled)
+		return;
+	linux_clock(ev->provider, true);
+	rearm(e);
+	/* A guest's events do not count here, and on its counter the page tells all. */
+	ok = linux_of(ev->provider)->cfg.guest_only && read_page(e, &r);
 	ioctl(e->fd, PERF_EVENT_IOC_DISABLE, 0);
+	learn(e, ok || read_file(e, &r) ? &r : NULL);
+	e->before = time_enabled(e);
 	e->enabled = false;
-	refresh(e);
+	e->told = false;
 }
 
 static uint64_t linux_read(struct vpmu_event *ev)
 {
-	return refresh(event_of(ev));
+	struct vpmu_linux_event *e = event_of(ev);
+
+	rearm(e);
+	return refresh(e);
+}
+
+static uint64_t linux_running(struct vpmu_event *ev)
+{
+	struct vpmu_linux_event *e = event_of(ev);
+
+	refresh(e);
+	return e->ran;
 }
 
 static void linux_arm(struct vpmu_event *ev, uint64_t left)
 {
 	struct vpmu_linux_event *e = event_of(ev);
 	struct vpmu_linux *p = linux_of(ev->provider);
-	struct reading r;
+	uint64_t count, next;
 
-	if (!e->period || !read_event(e, &r))
+	if (!e->period)
+		return;
+	count = refresh(e);
+	next = left < VPMU_NEVER - count ? count + left : VPMU_NEVER;
+	/* A period that goes on where it was is the kernel's already. */
+	if (next == e->next && !__atomic_load_n(&e->rearm, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&p->lock);
-	e->next = left < VPMU_NEVER - r.count ? r.count + left : VPMU_NEVER;
-	set_period(e);
+	e->next = next;
+	e->rearm = e->in_error; /* it will be when it counts again */
+	if (!e->rearm)
+		set_period(e);
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Counting is: time goes on, and not only as enabled. */
 static enum vpmu_event_state linux_state(const struct vpmu_event *ev)
 {
-	const struct vpmu_linux_event *e = event_of(ev);
+	struct vpmu_linux_event *e = event_of(ev);
+	enum vpmu_event_state state;
 	struct reading r;
 
 	if (!e->enabled)
 		return VPMU_EVENT_OFF;
-	if (!read_event(e, &r))
+	if (read_page(e, &r))
+		return VPMU_EVENT_ACTIVE;
+	if (!read_file(e, &r))
 		return VPMU_EVENT_ERROR;
-	if (r.time_enabled > e->time_enabled && r.time_running == e->time_running)
-		return VPMU_EVENT_INACTIVE;
-	return VPMU_EVENT_ACTIVE;
+	state = r.time_enabled > e->time_enabled && r.time_running == e->time_running ?
+		VPMU_EVENT_INACTIVE : VPMU_EVENT_ACTIVE;
+	e->time_enabled = r.time_enabled;
+	e->time_running = r.time_running;
+	return state;
 }
+
+static void linux_begin(struct vpmu_provider *provider)
+{
+	linux_of(provider)->depth++;
+}
+
+static int linux_commit(struct vpmu_provider *provider)
+{
+	struct vpmu_linux *p = linux_of(provider);
+
+	if (--p->depth == 0)
+		p->stamped = false;
+	return 0;
+}
+
+/* Overflows ---------------------------------------------------------------------- */
 
 /* The lock is held. */
 static void look(struct vpmu_linux_event *e)
 {
 	struct reading r;
+	uint64_t hits;
 
 	/* the records themselves say nothing that the count does not */
-	__atomic_store_n(&e->ring->data_tail,
-			 __atomic_load_n(&e->ring->data_head, __ATOMIC_ACQUIRE),
-			 __ATOMIC_RELEASE);
+	if (e->records)
+		__atomic_store_n(&e->page->data_tail,
+				 __atomic_load_n(&e->page->data_head, __ATOMIC_ACQUIRE),
+				 __ATOMIC_RELEASE);
 	if (!read_event(e, &r) || r.count < e->next)
 		return;
-	e->next += e->period * ((r.count - e->next) / e->period + 1);
-	e->rearm = true;
-	if (e->head.overflowed)
+	hits = (r.count - e->next) / e->period + 1;
+	e->next += e->period * hits;
+	if (e->kernel_period != e->period)
+		__atomic_store_n(&e->rearm, true, __ATOMIC_RELAXED);
+	for (hits = hits < HITS_MAX ? hits : HITS_MAX; hits && e->head.overflowed; hits--)
 		e->head.overflowed(&e->head);
+}
+
+void vpmu_linux_poll(struct vpmu_linux *p)
+{
+	uint32_t place;
+
+	/* The events are this thread's own: nobody else touches them. */
+	for (place = 0; place < VPMU_LINUX_EVENTS_MAX; place++) {
+		struct vpmu_linux_event *e = p->event[place];
+
+		if (!e || !e->period || !e->enabled || e->next == VPMU_NEVER)
+			continue;
+		look(e);
+		rearm(e);
+	}
+}
+
+void vpmu_linux_look(struct vpmu_linux *p)
+{
+	uint32_t place;
+
+	for (place = 0; place < VPMU_LINUX_EVENTS_MAX; place++) {
+		struct vpmu_linux_event *e = p->event[place];
+		bool lost;
+
+		if (!e || !e->enabled || !e->head.changed)
+			continue;
+		lost = linux_state(&e->head) != VPMU_EVENT_ACTIVE;
+		if (lost != e->told)
+			e->head.changed(&e->head);
+		e->told = lost;
+	}
 }
 
 static void *overflow_thread(void *arg)
@@ -347,7 +602,70 @@ const struct vpmu_provider_ops vpmu_linux_ops = {
 	.read = linux_read,
 	.arm = linux_arm,
 	.state = linux_state,
+	.begin = linux_begin,
+	.commit = linux_commit,
+	.clock = linux_clock,
+	.running = linux_running,
 };
+
+/* Set up ------------------------------------------------------------------------- */
+
+static void read_line(const char *path, char *line, size_t size)
+{
+	FILE *f = fopen(path, "r");
+
+	snprintf(line, size, "not there");
+	if (!f)
+		return;
+	if (fgets(line, (int)size, f))
+		line[strcspn(line, "\n")] = 0;
+	fclose(f);
+}
+
+int vpmu_linux_check(const struct vpmu_linux_config *cfg, char *why, size_t size)
+{
+	struct vpmu_event_attr attr = { .size = sizeof(attr), .fixed = -1, .slot = -1,
+		.banks = VPMU_BANKS_USER | VPMU_BANKS_KERNEL, .select = 0xc0 };
+	enum vpmu_quality quality;
+	char found[32];
+	int fd;
+
+	if (cfg->n_map && cfg->map[0].fixed >= 0)
+		attr.fixed = cfg->map[0].fixed;
+	else if (cfg->n_map)
+		attr.select = cfg->map[0].select;
+	fd = open_event(cfg, &attr, &quality);
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	read_line(PARANOID, found, sizeof(found));
+	switch (-fd) {
+	case EACCES:
+	case EPERM:
+		snprintf(why, size,
+			 "perf_event_open: %s; " PARANOID " is %s, needed: at most 1, "
+			 "or CAP_PERFMON (sysctl kernel.perf_event_paranoid=1)", strerror(-fd),
+			 found);
+		break;
+	case ENOENT:
+	case ENODEV:
+	case EOPNOTSUPP:
+		snprintf(why, size,
+			 "perf_event_open: %s; this machine's kernel has no PMU, needed: "
+			 "one (in a virtual machine its host has to offer it)", strerror(-fd));
+		break;
+	case ENOSYS:
+		snprintf(why, size, "perf_event_open: %s; needed: a kernel with "
+			 "CONFIG_PERF_EVENTS and no seccomp filter against it", strerror(-fd));
+		break;
+	default:
+		snprintf(why, size, "perf_event_open: %s; " PARANOID " is %s", strerror(-fd),
+			 found);
+		break;
+	}
+	return fd;
+}
 
 /* The embedder's signals are not for this thread. */
 static int start_thread(struct vpmu_linux *p)
@@ -362,19 +680,10 @@ static int start_thread(struct vpmu_linux *p)
 	return -err;
 }
 
-int vpmu_linux_init(struct vpmu_linux *p, const struct vpmu_linux_config *cfg)
+static int start_epoll(struct vpmu_linux *p)
 {
 	struct epoll_event ee = { .events = EPOLLIN, .data.u64 = NO_EVENT };
 	int err;
-
-	if (cfg->size < sizeof(*cfg) || !cfg->model || (cfg->n_map && !cfg->map))
-		return -VPMU_EINVAL;
-	memset(p, 0, sizeof(*p));
-	p->cfg = *cfg;
-	p->provider.ops = &vpmu_linux_ops;
-	p->provider.model = cfg->model;
-	p->provider.n_gp = UINT32_MAX;
-	p->provider.n_fixed = UINT32_MAX;
 
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll_fd < 0)
@@ -388,14 +697,11 @@ int vpmu_linux_init(struct vpmu_linux *p, const struct vpmu_linux_config *cfg)
 		err = -errno;
 		goto err_stop;
 	}
-	pthread_mutex_init(&p->lock, NULL);
 	err = start_thread(p);
 	if (err)
-		goto err_lock;
+		goto err_stop;
 	return 0;
 
-err_lock:
-	pthread_mutex_destroy(&p->lock);
 err_stop:
 	close(p->stop_fd);
 err_epoll:
@@ -403,14 +709,40 @@ err_epoll:
 	return err;
 }
 
+int vpmu_linux_init(struct vpmu_linux *p, const struct vpmu_linux_config *cfg)
+{
+	int err;
+
+	if (cfg->size < sizeof(*cfg) || !cfg->model || (cfg->n_map && !cfg->map))
+		return -VPMU_EINVAL;
+	memset(p, 0, sizeof(*p));
+	p->cfg = *cfg;
+	if (!p->cfg.tid)
+		p->cfg.tid = (pid_t)syscall(SYS_gettid);
+	p->provider.ops = &vpmu_linux_ops;
+	p->provider.model = cfg->model;
+	p->provider.n_gp = UINT32_MAX;
+	p->provider.n_fixed = UINT32_MAX;
+	p->provider.time_hz = 1000000000;
+	/* As pthread_getcpuclockid(3) has it, of a thread by its number. */
+	p->clock = (clockid_t)((~(unsigned int)p->cfg.tid << 3) | 6);
+	pthread_mutex_init(&p->lock, NULL);
+	err = cfg->signal ? 0 : start_epoll(p);
+	if (err)
+		pthread_mutex_destroy(&p->lock);
+	return err;
+}
+
 void vpmu_linux_fini(struct vpmu_linux *p)
 {
 	uint64_t one = 1;
 
-	while (write(p->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-	pthread_join(p->thread, NULL);
+	if (!p->cfg.signal) {
+		while (write(p->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+		pthread_join(p->thread, NULL);
+		close(p->stop_fd);
+		close(p->epoll_fd);
+	}
 	pthread_mutex_destroy(&p->lock);
-	close(p->stop_fd);
-	close(p->epoll_fd);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #include "script.h"
 
+#include <vpmu/result.h>
+
 #define RUBBISH 0xa5a5a5a5a5a5a5a5ull
 
 static void breach(struct vpmu_script *sc, const char *what)
@@ -112,6 +114,59 @@ static void script_pmi(void *ctx, bool mask)
 	leave_hook(sc);
 }
 
+static struct vpmu_lbr *script_branches(void *ctx, bool record)
+{
+	struct vpmu_script *sc = ctx;
+
+	sc->record = record;
+	return &sc->lbr;
+}
+
+/* It has no memory, and its instructions no addresses; tests may have their own. */
+static int script_linear(void *ctx, uint64_t address, bool write, uint64_t *gpa)
+{
+	(void)ctx;
+	(void)write;
+	*gpa = address;
+	return -VPMU_EFAULT;
+}
+
+static int script_gpa_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
+{
+	(void)ctx;
+	(void)gpa;
+	(void)buf;
+	(void)size;
+	return -VPMU_EFAULT;
+}
+
+static int script_gpa_write(void *ctx, uint64_t gpa, const void *buf, uint32_t size)
+{
+	(void)ctx;
+	(void)gpa;
+	(void)buf;
+	(void)size;
+	return -VPMU_EFAULT;
+}
+
+static void script_watch(void *ctx, bool on)
+{
+	struct vpmu_script *sc = ctx;
+
+	if (on == sc->watch)
+		breach(sc, "watch without a change");
+	sc->watch = on;
+}
+
+static void script_sample(void *ctx, struct vpmu_sample *s)
+{
+	struct vpmu_script *sc = ctx;
+
+	if (!sc->watch)
+		breach(sc, "sample of what was not watched");
+	memset(s, 0, sizeof(*s));
+}
+
 void vpmu_script_init(struct vpmu_script *sc, uint64_t supplied)
 {
 	memset(sc, 0, sizeof(*sc));
@@ -123,6 +178,12 @@ void vpmu_script_init(struct vpmu_script *sc, uint64_t supplied)
 	sc->ops.demand = script_demand;
 	sc->ops.kick = script_kick;
 	sc->ops.pmi = script_pmi;
+	sc->ops.branches = script_branches;
+	sc->ops.gpa_read = script_gpa_read;
+	sc->ops.gpa_write = script_gpa_write;
+	sc->ops.linear = script_linear;
+	sc->ops.watch = script_watch;
+	sc->ops.sample = script_sample;
 }
 
 void vpmu_script_service(struct vpmu_script *sc)
@@ -150,6 +211,19 @@ static void expire(struct vpmu_script *sc)
 	if (sc->silicon)
 		vpmu_silicon_expire(sc->silicon);
 	vpmu_script_service(sc);
+}
+
+void vpmu_script_branch(struct vpmu_script *sc, enum vpmu_branch_type type, bool user,
+			uint64_t from, uint64_t to)
+{
+	uint64_t seen = sc->lbr.next + sc->lbr.more;
+
+	if (!sc->record)
+		return;
+	vpmu_lbr_record(&sc->lbr, type, user, from, to);
+	if (advance(sc, VPMU_SIGNAL_LBR_INSERTS, user ? VPMU_BANK_USER : VPMU_BANK_KERNEL,
+		    vpmu_lbr_inserted(&sc->lbr, &seen)))
+		expire(sc);
 }
 
 void vpmu_script_retire(struct vpmu_script *sc, enum vpmu_signal signal,

@@ -25,9 +25,9 @@
 #include <vpmu/ops.h>
 #include <vpmu/silicon.h>
 
-/* Everything but CYCLES: one instruction is one cycle. */
+/* No model, and so no CYCLES: one instruction is one cycle. */
 #define VPMU_SCRIPT_SUPPLIED \
-	(VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
+	(VPMU_SIGNALS_ALL & ~VPMU_SIGNALS_UARCH)
 
 #define VPMU_SCRIPT_PMIS 64 /* PMIs that are remembered one by one */
 
@@ -48,6 +48,10 @@ struct vpmu_script {
 	struct vpmu_signal_words target;
 	struct vpmu_signal_words pulled; /* totals at the last pull */
 	uint64_t demand;                 /* signals that count now */
+
+	struct vpmu_lbr lbr;             /* branch records */
+	bool record;                     /* branches are looked at for them */
+	bool watch;                      /* instructions, for PEBS */
 
 	bool kicked;                     /* service is due */
 	bool lvtpc_masked;               /* mask bit of the LVTPC entry */
@@ -87,6 +91,13 @@ void vpmu_script_step(struct vpmu_script *sc, enum vpmu_bank bank,
 
 /** Retire @n instructions that are no branches. */
 void vpmu_script_run(struct vpmu_script *sc, enum vpmu_bank bank, uint64_t n);
+
+/**
+ * A branch retires, which goes where it says: for records only, count it with the
+ * functions above. @user: it ends in a ring above 0.
+ */
+void vpmu_script_branch(struct vpmu_script *sc, enum vpmu_branch_type type, bool user,
+			uint64_t from, uint64_t to);
 
 /** Call the second half if it is due (after a WRMSR, say). */
 void vpmu_script_service(struct vpmu_script *sc);

@@ -7,9 +7,9 @@
  *
  * Every function is called on the vCPU's own CPU or while it is stopped; none
  * blocks except where it may create or release a provider's event (WRMSR, reset,
- * load: see provider.h). The instruction being emulated has not retired when a
- * function is called: the embedder retires it afterwards, so an enabling WRMSR is
- * counted and a disabling one is not.
+ * load, and RDMSR of branch records: see provider.h). The instruction being
+ * emulated has not retired when a function is called: the embedder retires it
+ * afterwards, so an enabling WRMSR is counted and a disabling one is not.
  */
 #ifndef VPMU_ARCH_H
 #define VPMU_ARCH_H
@@ -27,15 +27,19 @@ struct vpmu_arch;
 struct vpmu_arch_config {
 	uint32_t size;                  /* sizeof(struct vpmu_arch_config) */
 	const struct vpmu_model *model;
-	uint8_t version;                /* 1 .. the model's; 0: the model's. AMD: 2 is
-					   PerfMonV2, which needs EXT_CORE */
+	uint8_t version;                /* 1 .. the model's, or its version_most; 0: the
+					   model's. AMD: 2 is PerfMonV2, which needs
+					   EXT_CORE */
 	uint8_t n_gp;                   /* 1 .. the model's; 0: the model's. AMD: only
 					   PerfMonV2 can tell the guest a number; else
 					   it is 4, with EXT_CORE the model's */
 	int8_t n_fixed;                 /* 0 .. the model's; -1: the model's (version
-					   1 has none; at most 3 until topdown) */
+					   1 has none; the slots counter, number 3, only
+					   where the provider counts slots) */
 	uint64_t capabilities;          /* IA32_PERF_CAPABILITIES, within the
-					   model's; used as it is. AMD: VPMU_CAP_AMD_* */
+					   model's; used as it is, and PERF_METRICS added
+					   where there are any and there is the slots
+					   counter. AMD: VPMU_CAP_AMD_* */
 	struct vpmu_provider *provider; /* this vCPU's */
 	const struct vpmu_ops *ops;     /* kick and pmi at least */
 	void *ctx;                      /* passed to each hook */
@@ -44,6 +48,8 @@ struct vpmu_arch_config {
 					   of losses (the provider needs a clock); 0: no
 					   leaves, no loss block, no times */
 	const struct vpmu_filter *filter; /* see vpmu_arch_filter() */
+	uint8_t linear_bits;            /* of linear addresses, with 5-level paging 57:
+					   wider ones fault in DS_AREA; 0: 48 */
 };
 
 struct vpmu_cpuid {
@@ -88,8 +94,11 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 void vpmu_arch_reset(struct vpmu_arch *v, bool init);
 
 /**
- * Fill in the PMU's part of a CPUID leaf: leaf 0AH whole; PDCM (leaf 1 ECX[15])
- * set or cleared; every other bit of @regs stays as the caller has filled it.
+ * Fill in the PMU's part of a CPUID leaf: leaves 0AH, 1CH and 23H whole; PDCM (leaf
+ * 1 ECX[15]), architectural LBR (leaf 7.0 EDX[19]) and ArchPerfmonExt (leaf 7.1
+ * EAX[8]) set or cleared; every other bit of @regs stays as the caller has filled
+ * it. The caller sees to it that leaf 0 admits 1CH with architectural LBR and 23H
+ * with version 6, and leaf 7 its sub-leaf 1.
  * AMD: also leaf 80000022H whole; PerfCtrExtCore (leaf 80000001H ECX[23]) set or
  * cleared, IBS (ECX[10]), the northbridge's and the L3's counters (ECX[24], [28])
  * and branch sampling (leaf 80000008H EBX[31]) cleared. The caller sees to it that
@@ -108,7 +117,8 @@ uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v);
 /**
  * A guest's RDMSR. @value is written only when VPMU_HANDLED. Changes nothing that
  * a guest can see; of the loss block it first makes what is to be read true, and
- * may then call ops->kick.
+ * may then call ops->kick. Of branch records it claims the facility, and may create
+ * an event.
  */
 enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr, uint64_t *value);
 
@@ -128,27 +138,34 @@ enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr, uint64_t val
  * A guest's RDPMC whose privilege the embedder has checked (CPL, CR4.PCE).
  *
  * @rdpmc_idx: ECX
+ * @user:      CPL is not 0; a counter may be hidden from it, and then reads 0
  * @value:     EDX:EAX, zero-extended from the counter's width
  *
  * Returns VPMU_HANDLED or VPMU_FAULT.
  * Source: SDM vol. 2, "RDPMC".
  */
-enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx,
+enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool user,
 				 uint64_t *value);
 
 /**
  * Second half of overflows and of losses: to be called on the vCPU before it
- * enters the guest, after ops->kick. Sets status bits, freezes, finds out what was
- * lost, raises the PMI (ops->pmi, once).
+ * enters the guest, after ops->kick. Reloads counters, sets status bits, freezes,
+ * finds out what was lost, raises the PMI (ops->pmi, once). A counter that another
+ * one's overflow reloads (version 6) is exact where this comes at the overflow.
  */
 void vpmu_arch_service(struct vpmu_arch *v);
 
 /**
  * The vCPU entered (@entered) or left system management mode: with
  * IA32_DEBUGCTL.FREEZE_WHILE_SMM its GLOBAL_CTRL is 0 in between, so that nothing
- * counts unless the handler sets it.
+ * counts unless the handler sets it. Branches are not recorded in between.
  */
 void vpmu_arch_smm(struct vpmu_arch *v, bool entered);
+
+/**
+ * A debug exception (#DB) is about to be delivered: IA32_DEBUGCTL.LBR is cleared.
+ */
+void vpmu_arch_debug_exception(struct vpmu_arch *v);
 
 /**
  * The vCPU's EFER.SVME is now @on: to be called after each change of it, and after
@@ -202,6 +219,14 @@ struct vpmu_pmc_info {
 };
 bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc, struct vpmu_pmc_info *info);
 
+/** Likewise of its branch records; returns false when it has none. */
+struct vpmu_lbr_info {
+	uint8_t owned;       /* they are the guest's now */
+	uint8_t loss;        /* enum vpmu_loss: none, or lost */
+	uint32_t generation; /* how often that has changed */
+};
+bool vpmu_arch_lbr_info(struct vpmu_arch *v, struct vpmu_lbr_info *info);
+
 /**
  * Save everything that the guest can see and everything needed to go on.
  *
@@ -219,5 +244,11 @@ int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used);
  * configuration does not allow; -VPMU_ENOSYS for a newer version.
  */
 int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size);
+
+/**
+ * What the last vpmu_arch_load(), which has failed, found: a name of what the saved
+ * PMU had and this one has not, or that the state is damaged. Never NULL.
+ */
+const struct vpmu_error *vpmu_arch_refused(const struct vpmu_arch *v);
 
 #endif /* VPMU_ARCH_H */

@@ -34,18 +34,31 @@ enum vpmu_shared {
 };
 #define VPMU_SHARED_ALONE UINT64_MAX /* as `extra`: equal to nobody's, not its own */
 
-/* One row of a model's event table. Sorted by select, then umask. */
+/* A register that says more of what an event counts. */
+enum vpmu_extra {
+	VPMU_EXTRA_NONE,
+	VPMU_EXTRA_OFFCORE_0, /* MSR_OFFCORE_RSP_0: which requests, and who answered */
+	VPMU_EXTRA_OFFCORE_1, /* MSR_OFFCORE_RSP_1: likewise */
+	VPMU_EXTRA_LDLAT,     /* MSR_PEBS_LD_LAT: the threshold of ops->threshold */
+};
+
+/* One row of a model's event table. Sorted by select, umask, umask2, when. */
 struct vpmu_event_def {
 	const char *name;    /* the vendor's name, upper case */
 	uint16_t select;     /* event select, 8 bits (AMD: 12) */
 	uint8_t umask;       /* unit mask */
+	uint8_t umask2;      /* UnitMask2, where the model has it; else 0 */
 	int8_t fixed;        /* fixed counter that counts it too, -1: none */
 	uint8_t shift;       /* counts floor(sum of signals / 2^shift) */
 	uint8_t quality;     /* enum vpmu_quality, with all that it needs present;
 				NONE: it only has a name (no signals, no needs) */
 	uint16_t gp_mask;    /* GP counters that may count it, bit n = counter n */
 	uint64_t signals;    /* bitmap of VPMU_SIGNAL_BIT, summed; 0: not counted */
-	const char *needs;   /* option that would count it ("--uarch on"), or NULL */
+	const char *needs;   /* option by which the engine supplies them ("--uarch on"),
+				or NULL */
+	uint16_t when;       /* edge, inv and cmask that make it, bits 31:16 of a selector;
+				0: any, as far as they have a definition */
+	uint8_t extra;       /* enum vpmu_extra */
 };
 
 /* A selector as silicon counts it: (sum of signals over banks) >> shift. */
@@ -54,6 +67,7 @@ struct vpmu_recipe {
 	uint8_t banks;    /* bitmap of VPMU_BANK_BIT, summed */
 	uint8_t shift;    /* right shift of the sum, 0..15 */
 	uint8_t quality;  /* enum vpmu_quality */
+	bool topdown;     /* slots, of which each class is counted too */
 };
 
 /**
@@ -61,17 +75,22 @@ struct vpmu_recipe {
  *
  * @model:    whose table
  * @select:   IA32_PERFEVTSEL image; event select (AMD: with bits 35:32), unit
- *            mask, edge, inv and cmask matter, every other bit is ignored
+ *            mask, edge, inv and cmask matter, where the model has them
+ *            UnitMask2 and EQ; every other bit is ignored
  * @fixed:    fixed counter whose event is meant, then @select is not used; or -1
  * @banks:    bitmap of VPMU_BANK_BIT to count in
  * @supplied: bitmap of the signals that the engine supplies
  * @recipe:   filled on success and on failure (signals 0, quality NONE)
  *
- * One instruction is one cycle where the engine supplies no cycles: no event
+ * A row that is for a condition counts with that one; for the rest: one instruction
+ * is one cycle where the engine supplies no cycles: no event
  * then happens more than once a cycle, so cmask 1 changes nothing, cmask 2 and
  * above never count, and inverted count every cycle. What has no such
  * definition (edge, inverted cmask 1) is not counted. inv without cmask is
- * ignored, as on hardware.
+ * ignored, as on hardware. EQ compares for being equal: with a cmask that is the
+ * same for what happens at most once a cycle; without one it would count cycles in
+ * which nothing happens, and is not counted. Where the engine has cycles of its own a
+ * cmask is defined that more things than can happen in one would have to reach.
  *
  * Pure; callable from anywhere. Returns 0, or -VPMU_ENOENT when nobody counts it.
  * Source: SDM vol. 3, "Pre-defined Architectural Performance Events".
@@ -80,10 +99,21 @@ int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixe
 		       uint8_t banks, uint64_t supplied, struct vpmu_recipe *recipe);
 
 /**
+ * What of an offcore response event's @recipe @response, an image of
+ * MSR_OFFCORE_RSP_0, asks for: demand reads, RFOs and code reads (bits 2:0), whoever
+ * answers (bit 16), the last level (bits 21:18), this node's memory (bit 26).
+ *
+ * Pure. Returns 0, or -VPMU_ENOENT for requests that nobody counts, and then @recipe
+ * is as after a failure of vpmu_event_resolve().
+ * Source: Intel's event lists, "offcore"; Linux, arch/x86/events/intel/core.c.
+ */
+int vpmu_event_offcore(uint64_t response, struct vpmu_recipe *recipe);
+
+/**
  * The table row of a selector, whether counted or not.
  *
  * @model:  whose table
- * @select: IA32_PERFEVTSEL image; event select and unit mask matter
+ * @select: IA32_PERFEVTSEL image; what names an event matters
  * @fixed:  fixed counter whose event is meant, or -1
  *
  * Pure. Returns NULL when the table has no such row.
@@ -92,8 +122,8 @@ const struct vpmu_event_def *vpmu_event_find(const struct vpmu_model *model,
 					     uint64_t select, int fixed);
 
 /**
- * The bits of a selector that name an event of this model: event select and unit
- * mask, without VPMU_EVTSEL_CONDITION. Pure.
+ * The bits of a selector that name an event of this model: event select, unit mask
+ * and UnitMask2, without VPMU_EVTSEL_CONDITION. Pure.
  */
 uint64_t vpmu_event_name_bits(const struct vpmu_model *model);
 

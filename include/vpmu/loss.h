@@ -17,6 +17,7 @@
 #define VPMU_CPUID_SIGNATURE_EDX	0x74736575u /* "uest" */
 #define VPMU_CPUID_FEATURES		1u /* leaf: EAX = features, others 0 */
 #define VPMU_CPUID_FEATURE_LOSS		1u /* EAX bit 0: the block below */
+#define VPMU_CPUID_FEATURE_LOSS_LBR	2u /* EAX bit 1: with LOSS_LBR */
 #define VPMU_CPUID_LOSS			2u /* leaf: EAX[7:0] version, [15:8] GP
 					      counters, [23:16] fixed counters; EBX first
 					      MSR; EDX:ECX Hz of the time unit */
@@ -29,6 +30,10 @@
 							       enabled and not counting */
 #define VPMU_MSR_LOSS_CTRL		(VPMU_MSR_LOSS + 2) /* the only one to write */
 #define VPMU_LOSS_CTRL_PMI		1ull /* bit 0: a PMI when a counter is lost */
+#define VPMU_MSR_LOSS_LBR		(VPMU_MSR_LOSS + 3) /* branch records: layout of
+							       LOSS_REASON */
+#define VPMU_LOSS_STATUS_LBR		(1ull << 58) /* in LOSS_STATUS */
+/* + 8 is VPMU_PV_MSR_DOORBELL of pv_abi.h. */
 #define VPMU_MSR_LOSS_PMC(pmc)		(VPMU_MSR_LOSS + 0x10 + 4 * (pmc))
 #define VPMU_LOSS_ENABLED		0u /* + this: time enabled */
 #define VPMU_LOSS_RUNNING		1u /* + this: time running, at most enabled */

@@ -26,8 +26,16 @@ struct vpmu_model {
 	uint8_t n_arch_events;  /* CPUID.0AH:EAX[31:24] */
 	uint64_t capabilities;  /* IA32_PERF_CAPABILITIES bits that vpmu can offer;
 				   AMD: VPMU_CAP_AMD_* */
-	const struct vpmu_event_def *events; /* sorted by select, then umask */
+	const struct vpmu_event_def *events; /* sorted by select, umask, umask2 */
 	uint16_t n_events;
+	uint8_t version_most;   /* what may be asked for, where that is more than the CPU
+				   has, so that drivers can be run on it; 0: version */
+	uint32_t extensions;    /* VPMU_EXT_* from version 6 on */
+	uint64_t offcore;       /* bits of MSR_OFFCORE_RSP_0 and _1; 0: none */
+	uint8_t topdown;        /* fields of PERF_METRICS: 0, 4 or 8 */
+	bool two_latencies;     /* PEBS says that of the cache apart, in bits 47:32 */
+	uint8_t lbr_entries;    /* branch records, of those that have any: a power of two,
+				   at most VPMU_LBR_ENTRIES, which 0 stands for */
 };
 
 /**

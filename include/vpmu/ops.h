@@ -11,6 +11,8 @@
 #ifndef VPMU_OPS_H
 #define VPMU_OPS_H
 
+#include <vpmu/lbr.h>
+#include <vpmu/pebs.h>
 #include <vpmu/signal.h>
 #include <vpmu/trace.h>
 
@@ -67,7 +69,8 @@ struct vpmu_ops {
 	/*
 	 * Something worth a trace happened; @r is valid during the call only, its
 	 * `time` and `cpu` are 0 and the embedder's to fill. Called from anywhere
-	 * but NMI, on the vCPU's CPU; may not block. NULL: no trace.
+	 * but NMI, on the vCPU's CPU, also with the lock below held; may not block.
+	 * NULL: no trace.
 	 */
 	void (*trace)(void *ctx, const struct vpmu_trace_record *r);
 
@@ -103,6 +106,49 @@ struct vpmu_ops {
 	 */
 	void (*lock)(void *ctx);
 	void (*unlock)(void *ctx);
+
+	/*
+	 * The memory of this CPU's branch records, always the same. @record: from
+	 * now on the engine has to look at each branch and do what lbr.h's acts
+	 * say, or need not look (they all say DROP). Called when that changes, and
+	 * once at init with false; may not block. NULL: no branch records.
+	 */
+	struct vpmu_lbr *(*branches)(void *ctx, bool record);
+
+	/*
+	 * For PEBS; all three, gpa_read and gpa_write, or none (NULL).
+	 *
+	 * Where a guest linear address is in guest-physical memory, by the paging in
+	 * force and with supervisor rights (@write: to be written to). Returns 0, or
+	 * -VPMU_EFAULT when it cannot be accessed so: the guest gets no fault, and
+	 * nothing changes but accessed and dirty bits. Called by service.
+	 */
+	int (*linear)(void *ctx, uint64_t address, bool write, uint64_t *gpa);
+
+	/*
+	 * @on: from the next instruction on, keep of each what sample() tells, until
+	 * called with false. Called when that changes, outside of guest code; may not
+	 * block. What it costs, it costs from a wrap to the next occurrence.
+	 */
+	void (*watch)(void *ctx, bool on);
+
+	/* Tell of the last retired instruction; called by service while watched. */
+	void (*sample)(void *ctx, struct vpmu_sample *s);
+
+	/*
+	 * From now on a load counts as VPMU_UARCH_LOAD_SLOW that takes more than
+	 * @cycles; at first 0. Called when that changes, after the totals have been
+	 * pulled; may not block. NULL: that signal means nothing.
+	 */
+	void (*threshold)(void *ctx, uint32_t cycles);
+
+	/*
+	 * A counter that is off has been given another value than it had: what the
+	 * guest measures next begins anew. A guest that only resumes writes the value
+	 * that it found. Within its MSR write, on the vCPU. May not block. NULL: nobody
+	 * cares.
+	 */
+	void (*restarted)(void *ctx);
 };
 
 /* Sizes of the struct's versions: what every user, and only later ones, have. */

@@ -133,6 +133,7 @@ struct vpmu_perf_event {
 	bool planned;                    /* in the plan, while scheduling */
 	bool missed;                     /* its owner knows that it does not count */
 	uint64_t base;                   /* count, without that of a held slot */
+	uint64_t topdown[VPMU_TOPDOWN];  /* likewise, of slots by class */
 	uint64_t left;                   /* until its overflow, while it holds none */
 	uint64_t overflows;
 	uint64_t stamp, enabled, running; /* time, until stamp, on its clock */
@@ -199,6 +200,9 @@ void vpmu_perf_read(struct vpmu_perf_event *ev, struct vpmu_perf_value *value);
 
 /** Occurrences; as provider.h's read. */
 uint64_t vpmu_perf_count(struct vpmu_perf_event *ev);
+
+/** What of the slots that it has counted was of each class: VPMU_TOPDOWN words. */
+void vpmu_perf_topdown(struct vpmu_perf_event *ev, uint64_t *classes);
 
 /** As provider.h's arm. */
 void vpmu_perf_arm(struct vpmu_perf_event *ev, uint64_t left);

@@ -118,8 +118,9 @@ struct vpmu_provider_ops {
 	/*
 	 * The vCPU's clock, in unhalted reference cycles or whatever time_hz
 	 * tells; it may stand still while it is not held. @hold: it must go from
-	 * now on; false: it need not. Idempotent. Returns the time now. NULL: the
-	 * provider has none, and nobody is told times.
+	 * now on; false: it need not. Idempotent. Returns the time now; one that is
+	 * before the last is taken for no time passed. NULL: the provider has none,
+	 * and nobody is told times.
 	 */
 	uint64_t (*clock)(struct vpmu_provider *p, bool hold);
 
@@ -128,7 +129,20 @@ struct vpmu_provider_ops {
 	 * an event always counts while it is enabled.
 	 */
 	uint64_t (*running)(struct vpmu_event *ev);
+
+	/*
+	 * What of the slots that @ev, which has VPMU_SHARED_METRICS, has counted since
+	 * create was of each class (VPMU_TOPDOWN words); monotone. NULL: nobody knows.
+	 */
+	void (*topdown)(struct vpmu_event *ev, uint64_t *classes);
 };
+
+/**
+ * What silicon with @supplied signals counts for an event: vpmu_event_resolve(), and
+ * what the value that it shares says. Pure. Returns and fails like that.
+ */
+int vpmu_attr_resolve(const struct vpmu_model *model, const struct vpmu_event_attr *attr,
+		      uint64_t supplied, struct vpmu_recipe *recipe);
 
 /* The head of every provider instance. */
 struct vpmu_provider {

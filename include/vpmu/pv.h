@@ -41,9 +41,11 @@ struct vpmu_pv_config {
 	uint32_t n_slots;           /* enabled at once on a vCPU, at most
 				       VPMU_PV_SLOTS; 0: VPMU_PV_SLOTS */
 	uint32_t features;          /* VPMU_PV_HAS_...: GROUPS where the provider heeds
-				       leaders, VECTOR where ops->interrupt does, NESTED
+				       leaders, VECTOR where ops->interrupt does, DOORBELL
+				       where vpmu_pv_doorbell() is called, NESTED
 				       where the engine tells a guest's own guests from
-				       itself */
+				       itself, BRANCHES where ops->branches is there and
+				       the provider arbitrates who has them */
 	uint32_t overflows_max;     /* overflows of an event in a slice before it is
 				       throttled; 0: 1000 */
 	uint64_t period_min;        /* shorter periods are lengthened to it; 0: 1 */
@@ -51,6 +53,7 @@ struct vpmu_pv_config {
 				       none. What it denies cannot be opened */
 	bool alone;                 /* no vpmu_arch has the vCPUs' providers too: their
 				       state is saved and loaded here */
+	bool no_hypercall;          /* version 2 has the doorbell alone */
 };
 #define VPMU_PV_EVENTS_MAX 8192u
 
@@ -75,7 +78,7 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
  *
  * @provider: of the ops and the model that the VM was set up with
  * @ops:      kick, interrupt, gpa_read, gpa_write, gpa_map and gpa_unmap (lock and
- *            unlock where vCPUs run at the same time)
+ *            unlock where vCPUs run at the same time; branches for branch records)
  * @ctx:      for hooks
  *
  * While no other vCPU of the VM runs. Returns 0; -VPMU_EINVAL for a missing hook,
@@ -83,6 +86,13 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
  */
 int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 		 struct vpmu_provider *provider, const struct vpmu_ops *ops, void *ctx);
+
+/**
+ * The host leaves a guest that goes on: everything that is enabled on the vCPU stops,
+ * and its numbers are written a last time; version 2 says LOST, as nobody counts it.
+ * Nothing is interrupted. While no vCPU of the VM calls; then vpmu_pv_vm_reset().
+ */
+void vpmu_pv_withdraw(struct vpmu_pv *v);
 
 /** A vCPU goes for good, while no other one runs: as vpmu_pv_reset(); its number is
  * free again. */
@@ -104,6 +114,16 @@ struct vpmu_hypercall {
  * offered. Never VPMU_FAULT.
  */
 enum vpmu_result vpmu_pv_hypercall(struct vpmu_pv *v, struct vpmu_hypercall *call);
+
+/**
+ * A guest's WRMSR of @value to VPMU_PV_MSR_DOORBELL, from ring 0, not retired yet:
+ * version 2's hypercall with its registers in guest memory.
+ *
+ * Hooks and bounds as vpmu_pv_hypercall(). Returns VPMU_HANDLED; VPMU_NOT_MINE where
+ * it is not offered; VPMU_FAULT for an address that is misaligned or no writable RAM:
+ * nothing has been done then.
+ */
+enum vpmu_result vpmu_pv_doorbell(struct vpmu_pv *v, uint64_t value);
 
 /**
  * Fill in the leaves of pv (loss.h, pv_abi.h) at @base. To be called with what
@@ -176,5 +196,8 @@ int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used)
  * as after vpmu_pv_vm_reset().
  */
 int vpmu_pv_vm_load(struct vpmu_pv_vm *vm, const void *buf, size_t size);
+
+/** What the last vpmu_pv_vm_load(), which has failed, found; see vpmu_arch_refused(). */
+const struct vpmu_error *vpmu_pv_vm_refused(const struct vpmu_pv_vm *vm);
 
 #endif /* VPMU_PV_H */

@@ -118,12 +118,34 @@ struct vpmu_pv1_params { /* 24 bytes; 20 in a 32-bit guest */
 #define VPMU_PV_HAS_GROUPS	1u
 #define VPMU_PV_HAS_VECTOR	2u /* overflows by an ordinary interrupt */
 #define VPMU_PV_HAS_NESTED	4u /* tells this guest's own guests from itself */
+#define VPMU_PV_HAS_DOORBELL	8u /* calls by WRMSR, too; without a hypercall EDX of the
+				      leaf is 0 */
+#define VPMU_PV_HAS_BRANCHES	16u /* branch records, with events that ask for them */
+
+/*
+ * The doorbell: WRMSR of the address of this, aligned to its size, does what the
+ * hypercall does. #GP: the address is no writable RAM.
+ */
+#define VPMU_PV_MSR_DOORBELL	(VPMU_MSR_LOSS + 8)
+struct vpmu_pv_call {
+	uint32_t size;      /* sizeof(struct vpmu_pv_call) */
+	uint32_t op;        /* a0 */
+	uint32_t a1, a2;
+	int64_t result;     /* written by the host */
+	uint64_t zero;
+};
 
 struct vpmu_pv_setup {
 	uint32_t size;      /* sizeof(struct vpmu_pv_setup) */
 	uint32_t vector;    /* 32 to 255 with VPMU_PV_HAS_VECTOR; 0: NMI */
 	uint64_t page;      /* 4 KiB-aligned RAM, the host's to write; 0: forget it.
 			       In any case this vCPU's events are disabled first */
+};
+
+/* The same with VPMU_PV_HAS_BRANCHES. */
+struct vpmu_pv_setup_branches {
+	struct vpmu_pv_setup setup; /* whose size is that of all */
+	uint64_t branches;  /* another such page, for struct vpmu_pv_branches; 0: none */
 };
 
 #define VPMU_PV_SLOTS 63
@@ -165,6 +187,28 @@ struct vpmu_pv_page {
 };
 #define VPMU_PV_PAGE_BYTES 4096
 
+/*
+ * The branches that were taken before an overflow, the newest first, as an event's
+ * BRANCHES let them through. Written before the event's bit of `overflowed`;
+ * consistent as a slot is.
+ */
+#define VPMU_PV_BRANCH_ENTRIES	32u
+struct vpmu_pv_branches {
+	uint32_t seq;
+	uint32_t n;         /* entries in use */
+	uint32_t flags;     /* VPMU_PV_BRANCHES_... */
+	uint32_t zero[13];
+	struct {
+		uint64_t from, to; /* instruction pointers: the branch, its target */
+		uint64_t info;     /* bits 59:56 VPMU_PV_BRANCH_TYPE */
+	} entry[VPMU_PV_BRANCH_ENTRIES];
+};
+#define VPMU_PV_BRANCHES_FROZEN	1u /* nothing is recorded until RESUME or an ENABLE */
+#define VPMU_PV_BRANCH_TYPE_SHIFT 56 /* BR_TYPE of architectural LBR: 0 conditional, 1
+					indirect and 2 direct jump, 3 indirect and 4
+					direct call, 5 return, 8 far transfer, interrupt
+					or exception */
+
 enum vpmu_pv_op_code {
 	VPMU_PV_OPEN = 1,    /* id, open.* */
 	VPMU_PV_CLOSE = 2,   /* id, from any vCPU: when it returns nothing is written to
@@ -174,6 +218,7 @@ enum vpmu_pv_op_code {
 	VPMU_PV_READ = 5,    /* id, enabled on this vCPU: the slot is written */
 	VPMU_PV_PERIOD = 6,  /* id, enabled on this vCPU, enable.*: another distance,
 				another period */
+	VPMU_PV_RESUME = 7,  /* this vCPU records branches again, where it is frozen */
 };
 
 struct vpmu_pv_op {
@@ -191,7 +236,9 @@ struct vpmu_pv_op {
 					     7:0, umask 15:8, edge 18, inv 23, cmask 31:24 */
 			uint64_t config1; /* 0 */
 			uint32_t leader;  /* id of an open leader, or 0 */
-			uint32_t zero[5];
+			uint32_t suppress; /* with VPMU_PV_EVENT_BRANCHES, else 0:
+					      VPMU_PV_SUPPRESS_... */
+			uint32_t zero[4];
 		} open;
 		struct {
 			uint64_t left;   /* occurrences until the next overflow, 1 to
@@ -209,6 +256,20 @@ struct vpmu_pv_op {
 #define VPMU_PV_EVENT_EXCLUDE_KERNEL	4u
 #define VPMU_PV_EVENT_EXCLUDE_HOST	8u  /* only this guest's own guests */
 #define VPMU_PV_EVENT_EXCLUDE_GUEST	16u /* not this guest's own guests */
+#define VPMU_PV_EVENT_BRANCHES		32u /* its overflows come with branch records */
+
+/* Branches that are not recorded: bits of Intel's and AMD's MSR LBR_SELECT. */
+#define VPMU_PV_SUPPRESS_KERNEL		(1u << 0) /* that end in ring 0 */
+#define VPMU_PV_SUPPRESS_USER		(1u << 1) /* ... in another */
+#define VPMU_PV_SUPPRESS_COND		(1u << 2)
+#define VPMU_PV_SUPPRESS_CALL		(1u << 3) /* near and direct */
+#define VPMU_PV_SUPPRESS_IND_CALL	(1u << 4)
+#define VPMU_PV_SUPPRESS_RET		(1u << 5)
+#define VPMU_PV_SUPPRESS_IND_JMP	(1u << 6)
+#define VPMU_PV_SUPPRESS_JMP		(1u << 7)
+#define VPMU_PV_SUPPRESS_FAR		(1u << 8)
+#define VPMU_PV_CALL_STACK		(1u << 9) /* a near return takes the newest away */
+#define VPMU_PV_SUPPRESS_ALL		0x3ffu
 
 #define VPMU_PV_BATCH_MAX 63
 

@@ -10,6 +10,74 @@
 #include <vpmu/platform.h>
 
 /*
+ * What a micro-architecture model counts (uarch.h), each in the bank of the block that
+ * it happened in. All are signals, cycles the first.
+ */
+enum vpmu_uarch_count {
+	VPMU_UARCH_CYCLES,
+	/* Each slot of each cycle is in exactly one of the next four. */
+	VPMU_UARCH_RETIRING,        /* uops issued on the right path */
+	VPMU_UARCH_BAD_SPECULATION,
+	VPMU_UARCH_FRONTEND_BOUND,
+	VPMU_UARCH_BACKEND_BOUND,
+	/* Parts of these. */
+	VPMU_UARCH_HEAVY,           /* retiring: of instructions of several uops */
+	VPMU_UARCH_MISPREDICT,      /* bad speculation: all of it but clears */
+	VPMU_UARCH_FETCH_LATENCY,   /* frontend: nothing came at all */
+	VPMU_UARCH_MEMORY_BOUND,    /* backend: loads, stores and walks */
+	VPMU_UARCH_STALLS,          /* cycles in which nothing was issued; by why: */
+	VPMU_UARCH_STALL_L1D,       /* a load that missed L1D was waited for */
+	VPMU_UARCH_STALL_L2,        /*   ... that missed L2 too */
+	VPMU_UARCH_STALL_LLC,       /*   ... that missed the last level too */
+	VPMU_UARCH_STALL_STORES,    /* the store buffer was full */
+	VPMU_UARCH_STALL_DIVIDER,
+	VPMU_UARCH_STALL_FETCH,     /* nothing was fetched */
+	VPMU_UARCH_RECOVERY,        /* after a misprediction or a clear */
+	VPMU_UARCH_CLEARS,          /* interrupts and faults */
+	/* Branches that went another way than predicted, by kind. */
+	VPMU_UARCH_MISP_TAKEN,      /* conditional and taken */
+	VPMU_UARCH_MISP_NOT_TAKEN,
+	VPMU_UARCH_MISP_RET,
+	VPMU_UARCH_MISP_JMP,        /* indirect */
+	VPMU_UARCH_MISP_CALL,       /* indirect */
+	VPMU_UARCH_RESTEER,         /* direct and taken, which the BTB did not know */
+	/* Retired accesses. */
+	VPMU_UARCH_LOADS,
+	VPMU_UARCH_STORES,
+	VPMU_UARCH_LOCKED,          /* loads of locked instructions */
+	VPMU_UARCH_SPLIT_LOADS,     /* across a line */
+	VPMU_UARCH_SPLIT_STORES,
+	VPMU_UARCH_LOAD_SLOW,       /* loads of more than vpmu_uarch_threshold() */
+	/* Where a load found its (first) line; they add up to LOADS. */
+	VPMU_UARCH_LOAD_L1,
+	VPMU_UARCH_LOAD_FB,         /* missed L1D, and the line was on its way */
+	VPMU_UARCH_LOAD_L2,
+	VPMU_UARCH_LOAD_LLC,
+	VPMU_UARCH_LOAD_DRAM,
+	VPMU_UARCH_L1I_HIT,         /* lines that were fetched and were there */
+	/* Where a line was found that the first level had not: of data to be read, of
+	   data to be written, of code. */
+	VPMU_UARCH_READ_L2,
+	VPMU_UARCH_READ_LLC,
+	VPMU_UARCH_READ_DRAM,
+	VPMU_UARCH_RFO_L2,
+	VPMU_UARCH_RFO_LLC,
+	VPMU_UARCH_RFO_DRAM,
+	VPMU_UARCH_CODE_L2,
+	VPMU_UARCH_CODE_LLC,
+	VPMU_UARCH_CODE_DRAM,
+	VPMU_UARCH_PREFETCH,        /* lines that a prefetch has put into L2 */
+	/* Translations. */
+	VPMU_UARCH_DTLB_LOAD_L2,    /* missed the first level, hit the second */
+	VPMU_UARCH_DTLB_LOAD_WALK,
+	VPMU_UARCH_DTLB_STORE_L2,
+	VPMU_UARCH_DTLB_STORE_WALK,
+	VPMU_UARCH_ITLB_L2,
+	VPMU_UARCH_ITLB_WALK,
+	VPMU_UARCH_COUNTS
+};
+
+/*
  * A retired branch belongs to exactly one of the kinds JCC_TAKEN .. FAR, so
  * BRANCHES is their sum; it stands apart because an engine can often supply
  * it without telling the kinds apart.
@@ -29,8 +97,21 @@ enum vpmu_signal {
 				      SYSENTER, SYSEXIT; no interrupt, no fault */
 	VPMU_SIGNAL_CYCLES,        /* unhalted cycles, from an engine or model that
 				      has its own clock; else see silicon.h */
+	/* The model's counts, in the order of enum vpmu_uarch_count. */
+	VPMU_SIGNAL_UARCH = VPMU_SIGNAL_CYCLES,
+	VPMU_SIGNAL_LBR_INSERTS = VPMU_SIGNAL_UARCH + (int)VPMU_UARCH_COUNTS,
+				   /* branch records that were made, in the bank that
+				      the branch ends in */
 	VPMU_SIGNAL_COUNT
 };
+#define VPMU_SIGNAL_OF(count)	((enum vpmu_signal)(VPMU_SIGNAL_UARCH + (int)(count)))
+
+/*
+ * Where slots go, in the order of PERF_METRICS' fields: four classes that each slot is in
+ * one of, and a part of each.
+ */
+#define VPMU_TOPDOWN		8
+#define VPMU_TOPDOWN_CLASSES	4
 
 /* Banks: which ring the signal happened in, and whether under a nested guest. */
 enum vpmu_bank {
@@ -42,12 +123,17 @@ enum vpmu_bank {
 };
 
 #define VPMU_SIGNAL_BIT(s)	((uint64_t)1 << (s))
-#define VPMU_SIGNALS_ALL	(VPMU_SIGNAL_BIT(VPMU_SIGNAL_COUNT) - 1)
+#define VPMU_SIGNALS_ALL	(VPMU_SIGNAL_BIT(VPMU_SIGNAL_COUNT) - 1) /* at most 63 */
+#define VPMU_SIGNALS_UARCH	(VPMU_SIGNAL_BIT(VPMU_SIGNAL_LBR_INSERTS) - \
+				 VPMU_SIGNAL_BIT(VPMU_SIGNAL_UARCH))
 #define VPMU_BANK_BIT(b)	(1u << (b))
 #define VPMU_BANKS_KERNEL	(VPMU_BANK_BIT(VPMU_BANK_KERNEL) | \
 				 VPMU_BANK_BIT(VPMU_BANK_NESTED_KERNEL))
 #define VPMU_BANKS_USER		(VPMU_BANK_BIT(VPMU_BANK_USER) | \
 				 VPMU_BANK_BIT(VPMU_BANK_NESTED_USER))
+
+#define VPMU_SIGNALS_TOPDOWN \
+	((VPMU_SIGNAL_BIT(VPMU_TOPDOWN) - 1) << VPMU_SIGNAL_OF(VPMU_UARCH_RETIRING))
 
 /* No deadline. */
 #define VPMU_NEVER		UINT64_MAX

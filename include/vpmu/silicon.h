@@ -44,6 +44,7 @@ struct vpmu_slot {
 				      running: minus the scaled total at start */
 	uint64_t next;             /* count at which it overflows, VPMU_NEVER: not */
 	uint64_t period;           /* added to next after an overflow; 0: none */
+	uint64_t topdown[VPMU_TOPDOWN]; /* as `count`, where the recipe is topdown */
 };
 
 /* The caller owns the memory; fields are private to lib/silicon. */
@@ -52,6 +53,7 @@ struct vpmu_silicon {
 	struct vpmu_signal_words now;    /* totals of the last pull, rebased */
 	struct vpmu_signal_words offset; /* added to what the engine supplies */
 	struct vpmu_signal_words left;   /* deadlines last sent */
+	uint64_t armed;                  /* signals that have one */
 	uint64_t demand;                 /* signals last demanded */
 	uint64_t fresh;                  /* signals whose totals this batch has pulled */
 	uint32_t wrapped;                /* slots whose overflow is to be reported */
@@ -100,6 +102,12 @@ void vpmu_silicon_stop(struct vpmu_silicon *s, unsigned int slot);
 uint64_t vpmu_silicon_read(struct vpmu_silicon *s, unsigned int slot);
 
 /**
+ * What of the slots that a slot has counted since it was configured was of each class
+ * (VPMU_TOPDOWN words); zeros where its recipe is not topdown.
+ */
+void vpmu_silicon_topdown(struct vpmu_silicon *s, unsigned int slot, uint64_t *classes);
+
+/**
  * Set when a slot overflows next: after @left more occurrences (1 or more;
  * VPMU_NEVER: not), and every @period after that (0: once).
  */
@@ -125,6 +133,11 @@ void vpmu_silicon_hold_clock(struct vpmu_silicon *s, bool hold);
 void vpmu_silicon_timer(struct vpmu_silicon *s, uint64_t left);
 
 /**
+ * Signals that counters count at this moment, of those that are demanded. Pure.
+ */
+uint64_t vpmu_silicon_counting(const struct vpmu_silicon *s);
+
+/**
  * The engine reached a deadline, or believes so: finds the slots that wrapped,
  * re-arms them, calls cfg.overflow for each, and sends new deadlines. Calling it
  * early or without need is harmless. vCPU's CPU, outside of a batch.
@@ -132,11 +145,13 @@ void vpmu_silicon_timer(struct vpmu_silicon *s, uint64_t left);
 void vpmu_silicon_expire(struct vpmu_silicon *s);
 
 /**
- * Absolute totals as they are saved and loaded, so that scaled events (shift)
- * keep their phase. Load makes the next pull continue from @totals; all slots
- * must be free. See state.h for the encoded form.
+ * An absolute total as it is saved and loaded, so that scaled events (shift) keep
+ * their phase. Rebase makes the next pull continue from @total; all slots must be
+ * free. See state.h for the encoded form.
  */
-void vpmu_silicon_totals(struct vpmu_silicon *s, struct vpmu_signal_words *totals);
-void vpmu_silicon_rebase(struct vpmu_silicon *s, const struct vpmu_signal_words *totals);
+uint64_t vpmu_silicon_total(struct vpmu_silicon *s, enum vpmu_signal signal,
+			    enum vpmu_bank bank);
+void vpmu_silicon_rebase(struct vpmu_silicon *s, enum vpmu_signal signal,
+			 enum vpmu_bank bank, uint64_t total);
 
 #endif /* VPMU_SILICON_H */

@@ -12,7 +12,8 @@ enum vpmu_trace_type {
 	VPMU_TRACE_NONE,
 	VPMU_TRACE_ASSIGN,  /* counter `pmc` of the silicon counts for somebody:
 			       what = enum vpmu_trace_owner, a = its number (a guest's
-			       counter, or a host event's id), b = its count so far */
+			       counter or slot, or a host event's id), b = its count
+			       so far */
 	VPMU_TRACE_RELEASE, /* ... does not any more; fields as above */
 	VPMU_TRACE_EXIT,    /* the guest was served: what = enum vpmu_trace_exit,
 			       a = register, b = value read or written */
@@ -21,7 +22,20 @@ enum vpmu_trace_type {
 			       what = enum vpmu_loss, a = time enabled, b = running */
 	VPMU_TRACE_FOUND,   /* ... counts again, or was disabled; a, b as above */
 	VPMU_TRACE_ROTATE,  /* the host's multiplexing timer rotated */
-	VPMU_TRACE_COUNT
+	/* Of the paravirtual PMU; `pmc` is the slot of its vCPU. */
+	VPMU_TRACE_HYPERCALL, /* the guest called: what = operation (a0), pmc = how many
+				 operations it was (of a batch; else 0), a = number of
+				 the hypercall, b = answer, sign-extended */
+	VPMU_TRACE_PV_ENABLE,  /* an event is enabled: what = version of the ABI, a = id,
+				  b = its count so far */
+	VPMU_TRACE_PV_DISABLE, /* ... is disabled; fields as above. a = 0: it was closed
+				  by another vCPU, and is not known any more */
+	VPMU_TRACE_PV_OVERFLOW, /* it overflowed: what = how often, a = id, b = in all */
+	VPMU_TRACE_PV_LOST,    /* it is enabled and does not count: fields as of LOST */
+	VPMU_TRACE_PV_FOUND,   /* ... counts again, or was disabled */
+	VPMU_TRACE_PV_THROTTLE, /* it stands still (what = 1), goes on (0); a = id */
+	VPMU_TRACE_COUNT       /* types are only ever appended: readers leave out what
+				  they do not know */
 };
 
 enum vpmu_trace_owner {
@@ -40,7 +54,7 @@ struct vpmu_trace_record {
 	uint64_t time; /* the embedder's; modelled time under TCG */
 	uint16_t type; /* enum vpmu_trace_type */
 	uint16_t cpu;  /* vCPU or CPU, the embedder's number */
-	uint16_t pmc;  /* counter, see type */
+	uint16_t pmc;  /* counter or slot, see type */
 	uint16_t what; /* see type */
 	uint64_t a, b; /* see type */
 };

@@ -5,6 +5,7 @@
 /* A configuration with its defaults filled in. */
 struct arch_plan {
 	uint8_t version, n_gp, n_fixed;
+	uint8_t lbr; /* enum arch_lbr_kind */
 };
 
 static int arch_refuse(struct vpmu_error *err, int code, const char *what,
@@ -54,13 +55,13 @@ static int arch_check_pointers(const struct vpmu_arch_config *cfg,
 
 static int arch_check_model(const struct vpmu_model *m, struct vpmu_error *err)
 {
-	uint8_t versions = m->vendor == VPMU_VENDOR_AMD ? 2 : 5;
+	uint8_t versions = m->vendor == VPMU_VENDOR_AMD ? 2 : 6;
 
 	if (m->vendor > VPMU_VENDOR_AMD)
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "model's vendor, limited to Intel and AMD",
 				   m->vendor, VPMU_VENDOR_AMD);
-	if (m->version < 1 || m->version > versions)
+	if (m->version < 1 || m->version > versions || m->version_most > versions)
 		return arch_refuse(err, -VPMU_EINVAL, "model's version",
 				   m->version, versions);
 	if (m->vendor == VPMU_VENDOR_AMD && (m->n_fixed || m->n_gp < ARCH_K7_PMCS))
@@ -85,10 +86,12 @@ static uint32_t arch_fixed_limit(const struct vpmu_arch_config *cfg,
 		return 0;
 	}
 	*what = "n_fixed, limited by the model";
-	if (cfg->model->n_fixed <= ARCH_FIXED_MAX)
+	if (cfg->model->n_fixed <= ARCH_FIXED_SLOTS)
 		return cfg->model->n_fixed;
-	*what = "n_fixed, limited by what is offered of the model's";
-	return ARCH_FIXED_MAX;
+	if (vpmu_topdown_counted(cfg))
+		return ARCH_FIXED_MAX;
+	*what = "n_fixed, limited by the provider, which counts no slots";
+	return ARCH_FIXED_SLOTS;
 }
 
 static int arch_plan_fixed(const struct vpmu_arch_config *cfg,
@@ -193,11 +196,62 @@ static int arch_plan_gp(const struct vpmu_arch_config *cfg, struct arch_plan *pl
 	return 0;
 }
 
+/* A format is one number: another one than the model's is none that it has. */
+static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *plan,
+			 struct vpmu_error *err)
+{
+	uint64_t asked = cfg->capabilities & VPMU_CAP_LBR;
+
+	plan->lbr = (uint8_t)vpmu_lbr_kind(cfg->model, cfg->capabilities);
+	if (!plan->lbr)
+		return 0;
+	if (cfg->model->vendor == VPMU_VENDOR_AMD) {
+		if (!(cfg->model->capabilities & VPMU_CAP_AMD_LBR) || plan->version < 2)
+			return arch_refuse(err, -VPMU_EOPNOTSUPP,
+					   "LbrExtV2, limited by the model and the version",
+					   VPMU_CAP_AMD_LBR, 0);
+	} else if (asked != (cfg->model->capabilities & VPMU_CAP_LBR)) {
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "format of branch records, limited by the model",
+				   asked, cfg->model->capabilities & VPMU_CAP_LBR);
+	}
+	if (!vpmu_lbr_possible(cfg))
+		return arch_refuse(err, -VPMU_EOPNOTSUPP,
+				   "format of branch records, limited by the provider and "
+				   "ops->branches", asked, 0);
+	return 0;
+}
+
+/* Formats 4 and later come with baseline here, earlier ones without. */
+static int arch_plan_pebs(const struct vpmu_arch_config *cfg,
+			  const struct arch_plan *plan, struct vpmu_error *err)
+{
+	uint64_t asked = cfg->capabilities & VPMU_CAP_PEBS;
+
+	if (!asked || cfg->model->vendor != VPMU_VENDOR_INTEL)
+		return 0;
+	if (asked != (cfg->model->capabilities & VPMU_CAP_PEBS))
+		return arch_refuse(err, -VPMU_EOPNOTSUPP, "PEBS, limited by the model",
+				   asked, cfg->model->capabilities & VPMU_CAP_PEBS);
+	if (plan->version < 2 || plan->version > 5)
+		return arch_refuse(err, -VPMU_EOPNOTSUPP, "PEBS, limited by the version",
+				   asked, 0);
+	if (cfg->linear_bits && cfg->linear_bits != 48 && cfg->linear_bits != 57)
+		return arch_refuse(err, -VPMU_EINVAL, "linear_bits, 48 or 57",
+				   cfg->linear_bits, 57);
+	if (!vpmu_pebs_possible(cfg))
+		return arch_refuse(err, -VPMU_EOPNOTSUPP, "PEBS, limited by the provider "
+				   "and the hooks for guest memory and samples",
+				   asked, 0);
+	return 0;
+}
+
 static int arch_plan_make(const struct vpmu_arch_config *cfg,
 			  struct arch_plan *plan, struct vpmu_error *err)
 {
 	const struct vpmu_model *m;
 	int ret = arch_check_pointers(cfg, err);
+	uint8_t most;
 
 	if (!ret)
 		ret = arch_check_model(cfg->model, err);
@@ -206,11 +260,12 @@ static int arch_plan_make(const struct vpmu_arch_config *cfg,
 	if (ret)
 		return ret;
 	m = cfg->model;
+	most = m->version_most > m->version ? m->version_most : m->version;
 	plan->version = cfg->version ? cfg->version : m->version;
-	if (plan->version > m->version)
+	if (plan->version > most)
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "version, limited by the model",
-				   plan->version, m->version);
+				   plan->version, most);
 	ret = arch_plan_gp(cfg, plan, err);
 	if (ret)
 		return ret;
@@ -218,6 +273,11 @@ static int arch_plan_make(const struct vpmu_arch_config *cfg,
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "capabilities, limited by the model",
 				   cfg->capabilities, m->capabilities);
+	ret = arch_plan_lbr(cfg, plan, err);
+	if (!ret)
+		ret = arch_plan_pebs(cfg, plan, err);
+	if (ret)
+		return ret;
 	return arch_plan_fixed(cfg, plan, err);
 }
 
@@ -229,7 +289,7 @@ int vpmu_arch_size(const struct vpmu_arch_config *cfg, size_t *size,
 
 	if (ret)
 		return ret;
-	*size = sizeof(struct vpmu_arch) + (size_t)(plan.n_gp + plan.n_fixed) *
+	*size = sizeof(struct vpmu_arch) + (size_t)(plan.n_gp + plan.n_fixed + !!plan.lbr) *
 					   cfg->provider->ops->event_size;
 	return 0;
 }
@@ -253,8 +313,9 @@ static void arch_resolve_amd(struct vpmu_arch *v)
 	m->evtsel = ARCH_EVTSEL_AMD | VPMU_EVTSEL_EVENT_HIGH |
 		    (v->svm ? ARCH_EVTSEL_ONLY : 0);
 	m->debugctl_dropped = VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_BTF | VPMU_DEBUGCTL_PINS;
-	v->known |= 1u << ARCH_HAS_K7 | 1u << ARCH_HAS_AMD | 1u << ARCH_HAS_AMD_GLOBAL |
-		    1u << ARCH_HAS_AMD_NONE;
+	v->known |= 1ull << ARCH_HAS_K7 | 1ull << ARCH_HAS_AMD | 1ull << ARCH_HAS_AMD_GLOBAL |
+		    1ull << ARCH_HAS_AMD_LBR | 1ull << ARCH_HAS_AMD_LBR_CTL |
+		    1ull << ARCH_HAS_AMD_NONE;
 	v->has[ARCH_HAS_ALWAYS] = 1;
 	v->has[ARCH_HAS_K7] = v->n_gp < ARCH_K7_PMCS ? v->n_gp : ARCH_K7_PMCS;
 	v->has[ARCH_HAS_AMD] = ext ? 2 * v->n_gp : 0;
@@ -307,6 +368,42 @@ static void arch_resolve_masks(struct vpmu_arch *v)
 		m->debugctl |= VPMU_DEBUGCTL_FREEZE_SMM;
 }
 
+/*
+ * Pin control is reserved from here on. Source: Linux, arch/x86/include/asm/perf_event.h
+ * and arch/x86/events/intel/core.c; SDM vol. 3, "Architectural Performance Monitoring
+ * Version 6", "Auto Counter Reload".
+ */
+static void arch_resolve_v6(struct vpmu_arch *v)
+{
+	uint32_t ext = v->model->extensions;
+	struct arch_valid *m = &v->valid;
+	unsigned int i;
+
+	if (v->version < 6)
+		return;
+	v->extensions = ext;
+	v->has[ARCH_HAS_BLOCK_GP] = (uint8_t)(VPMU_PMC_STRIDE * v->n_gp);
+	v->has[ARCH_HAS_BLOCK_FIXED] = (uint8_t)(VPMU_PMC_STRIDE * v->n_fixed);
+	m->evtsel &= ~VPMU_EVTSEL_PIN;
+	if (ext & VPMU_EXT_UMASK2)
+		m->evtsel |= VPMU_EVTSEL_UMASK2;
+	if (ext & VPMU_EXT_EQ) {
+		m->evtsel |= VPMU_EVTSEL_EQ;
+		v->select |= VPMU_EVTSEL_EQ;
+	}
+	if (ext & VPMU_EXT_RDPMC_USER) {
+		m->evtsel_hidden = VPMU_EVTSEL_RDPMC_USER;
+		m->evtsel |= m->evtsel_hidden;
+		m->fixed_hidden = VPMU_FIXED_RDPMC_USER;
+		for (i = 0; i < v->n_fixed; i++)
+			m->fixed_ctrl |= m->fixed_hidden << (4 * i);
+	}
+	if (ext & VPMU_EXT_RELOAD) {
+		m->reload_by = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+		m->reload = UINT32_MAX;
+	}
+}
+
 static void arch_resolve_behaviour(struct vpmu_arch *v)
 {
 	bool full = v->capabilities & VPMU_CAP_FULL_WIDTH;
@@ -342,10 +439,29 @@ static void arch_resolve_told(struct vpmu_arch *v, const struct vpmu_arch_config
 	v->clock = p->clock;
 	if (p->size >= offsetof(struct vpmu_provider_ops, running) + sizeof(p->running))
 		v->running = p->running;
-	v->known |= 1u << ARCH_HAS_LOSS | 1u << ARCH_HAS_LOSS_PMC | 1u << ARCH_HAS_LOSS_NONE;
+	v->known |= 1ull << ARCH_HAS_LOSS | 1ull << ARCH_HAS_LOSS_PMC | 1ull << ARCH_HAS_LOSS_NONE;
 	v->has[ARCH_HAS_LOSS] = VPMU_MSR_LOSS_CTRL - VPMU_MSR_LOSS;
 	v->has[ARCH_HAS_LOSS_PMC] = 4 * v->n_pmc;
+	v->known |= 1ull << ARCH_HAS_LOSS_LBR;
+	v->has[ARCH_HAS_LOSS_LBR] = v->lbr.kind != ARCH_LBR_NONE;
 }
+
+static void arch_resolve_lbr(struct vpmu_arch *v, enum arch_lbr_kind kind)
+{
+	v->lbr.kind = kind;
+	if (!kind)
+		return;
+	v->lbr.stack = v->ops->branches(v->ctx, false);
+	vpmu_lbr_resolve(v);
+	if (kind == ARCH_LBR_AMD)
+		return;
+	v->valid.debugctl |= VPMU_DEBUGCTL_FREEZE_LBRS;
+	v->known |= 1ull << ARCH_HAS_LER;
+	v->has[ARCH_HAS_LER] = 2;
+}
+
+#define ARCH_CPUID_EXT_LEAF	0x23
+#define ARCH_CPUID_PERFMON_EXT	(1u << 8) /* leaf 7.1, EAX */
 
 /* A leaf that is ours whole, to be filled. */
 static struct vpmu_cpuid *arch_leaf_whole(struct vpmu_arch *v, uint32_t leaf)
@@ -353,6 +469,7 @@ static struct vpmu_cpuid *arch_leaf_whole(struct vpmu_arch *v, uint32_t leaf)
 	struct arch_leaf *l = &v->leaf[v->n_leaf++];
 
 	l->leaf = leaf;
+	l->subleaf = ARCH_SUBLEAF_ANY;
 	return &l->set;
 }
 
@@ -362,11 +479,25 @@ static struct arch_leaf *arch_leaf_part(struct vpmu_arch *v, uint32_t leaf)
 	struct arch_leaf *l = &v->leaf[v->n_leaf++];
 
 	l->leaf = leaf;
+	l->subleaf = ARCH_SUBLEAF_ANY;
 	memset(&l->keep, 0xff, sizeof(l->keep));
 	return l;
 }
 
+/* A sub-leaf of leaf 23H, to be filled; the others are the leaf's own. */
+static struct vpmu_cpuid *arch_leaf_ext(struct vpmu_arch *v, uint32_t subleaf)
+{
+	struct arch_leaf *l = &v->leaf[v->n_leaf++];
+
+	l->leaf = ARCH_CPUID_EXT_LEAF;
+	l->subleaf = subleaf;
+	return &l->set;
+}
+
 #define ARCH_CPUID_PDCM		(1u << 15) /* leaf 1, ECX */
+#define ARCH_CPUID_DTES64	(1u << 2)  /* ... and DS, leaf 1 EDX */
+#define ARCH_CPUID_DS		(1u << 21)
+#define ARCH_CPUID_LBR		(1u << 19) /* leaf 7, EDX */
 #define ARCH_CPUID_IBS		(1u << 10) /* leaf 80000001H, ECX */
 #define ARCH_CPUID_EXT_CORE	(1u << 23)
 #define ARCH_CPUID_EXT_NB	(1u << 24)
@@ -394,6 +525,10 @@ static void arch_resolve_cpuid_amd(struct vpmu_arch *v)
 	if (v->capabilities & VPMU_CAP_AMD_FREEZE)
 		set->eax |= 1u << 2; /* LbrAndPmcFreeze */
 	set->ebx = v->n_gp;
+	if (v->lbr.kind) {
+		set->eax |= 1u << 1; /* LbrExtV2 */
+		set->ebx |= (uint32_t)v->lbr.depth << 4;
+	}
 }
 
 /* Architectural events that nobody counts are unavailable. */
@@ -420,13 +555,49 @@ static uint32_t arch_unavailable(const struct vpmu_arch *v)
 	return unavailable;
 }
 
+/*
+ * Sub-leaf 3 has a bit for each event that is available, leaf 0AH one for each that is
+ * not. Sub-leaves that are not offered, and those of earlier versions, are zeros.
+ */
+static void arch_resolve_ext(struct vpmu_arch *v, uint32_t unavailable)
+{
+	uint32_t gp = (1u << v->n_gp) - 1, fixed = (1u << v->n_fixed) - 1;
+	struct arch_leaf *l = arch_leaf_part(v, 7);
+	struct vpmu_cpuid *set;
+
+	l->subleaf = 1;
+	l->keep.eax = ~ARCH_CPUID_PERFMON_EXT;
+	if (v->version >= 6) {
+		l->set.eax = ARCH_CPUID_PERFMON_EXT;
+		set = arch_leaf_ext(v, 0);
+		set->eax = 1u << 0 | 1u << 1 | 1u << 3;
+		set->ebx = v->extensions & ~VPMU_EXT_RELOAD;
+		if (v->extensions & VPMU_EXT_RELOAD) {
+			set->eax |= 1u << 2;
+			set = arch_leaf_ext(v, 2);
+			set->eax = gp; /* can be reloaded */
+			set->ebx = fixed;
+			set->ecx = gp; /* can cause it */
+			set->edx = fixed;
+		}
+		set = arch_leaf_ext(v, 1);
+		set->eax = gp;
+		set->ebx = fixed;
+		arch_leaf_ext(v, 3)->eax = ~unavailable & ((1u << v->model->n_arch_events) - 1);
+	}
+	(void)arch_leaf_whole(v, ARCH_CPUID_EXT_LEAF);
+}
+
 static void arch_resolve_cpuid(struct vpmu_arch *v)
 {
 	struct arch_leaf *l = arch_leaf_part(v, 1);
 	struct vpmu_cpuid *set = arch_leaf_whole(v, 0xa);
 
-	l->keep.ecx = ~ARCH_CPUID_PDCM;
-	l->set.ecx = v->capabilities ? ARCH_CPUID_PDCM : 0;
+	l->keep.ecx = ~(ARCH_CPUID_PDCM | ARCH_CPUID_DTES64);
+	l->keep.edx = ~ARCH_CPUID_DS;
+	l->set.ecx = (v->capabilities ? ARCH_CPUID_PDCM : 0) |
+		     (v->pebs.on ? ARCH_CPUID_DTES64 : 0);
+	l->set.edx = v->pebs.on ? ARCH_CPUID_DS : 0;
 	set->eax = v->version | (uint32_t)v->n_gp << 8 |
 		   (uint32_t)v->model->width_bits << 16 |
 		   (uint32_t)v->model->n_arch_events << 24;
@@ -437,6 +608,17 @@ static void arch_resolve_cpuid(struct vpmu_arch *v)
 		set->ecx = (1u << v->n_fixed) - 1;
 		set->edx |= 1u << 15; /* AnyThread deprecated */
 	}
+	arch_resolve_ext(v, set->ebx);
+	l = arch_leaf_part(v, 7);
+	l->subleaf = 0;
+	l->keep.edx = ~ARCH_CPUID_LBR;
+	set = arch_leaf_whole(v, 0x1c);
+	if (v->lbr.kind != ARCH_LBR_ARCH)
+		return;
+	l->set.edx = ARCH_CPUID_LBR;
+	set->eax = 1u << (VPMU_LBR_ENTRIES / 8 - 1); /* the depth; EIP, not linear */
+	set->ebx = 7;       /* filters by ring and type, call-stack mode */
+	set->ecx = 1u << 2; /* types; nobody predicts branches or times them */
 }
 
 int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
@@ -458,13 +640,19 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 	v->n_fixed = plan.n_fixed;
 	v->n_pmc = plan.n_gp + plan.n_fixed;
 	v->select = arch_select(v->model);
-	v->known = (1u << (ARCH_HAS_CAPABILITIES + 1)) - 1;
+	v->known = (1ull << ARCH_HAS_K7) - 1;
 	if (v->model->vendor == VPMU_VENDOR_AMD) {
 		arch_resolve_amd(v);
+		arch_resolve_lbr(v, plan.lbr);
 		arch_resolve_cpuid_amd(v);
 	} else {
 		arch_resolve_masks(v);
 		arch_resolve_behaviour(v);
+		arch_resolve_v6(v);
+		arch_resolve_lbr(v, plan.lbr);
+		vpmu_pebs_resolve(v, cfg->linear_bits);
+		vpmu_extra_resolve(v);
+		vpmu_topdown_resolve(v);
 		arch_resolve_cpuid(v);
 	}
 	arch_resolve_told(v, cfg);
@@ -476,13 +664,20 @@ void vpmu_arch_reset(struct vpmu_arch *v, bool init)
 {
 	if (init) {
 		v->r.debugctl = 0;
+		vpmu_lbr_reset(v, true);
 		vpmu_arch_svme(v, false);
 		return;
 	}
+	vpmu_lbr_reset(v, false);
 	vpmu_pmc_release_all(v);
 	(void)vpmu_atomic_take(&v->pending);
 	(void)vpmu_atomic_take(&v->changed);
 	memset(&v->r, 0, sizeof(v->r));
+	memset(&v->reload, 0, sizeof(v->reload));
+	vpmu_pebs_clear(v);
+	memset(&v->image.extra, 0, sizeof(v->image.extra));
+	vpmu_extra_set(v, &v->image.extra);
+	memset(&v->topdown, 0, sizeof(v->topdown));
 	v->r.global_ctrl = v->global_ctrl_reset;
 	v->own = 0;
 	v->on = 0;
@@ -506,7 +701,8 @@ static bool arch_cpuid_own(const struct vpmu_arch *v, uint32_t leaf,
 		regs->edx = VPMU_CPUID_SIGNATURE_EDX;
 		break;
 	case VPMU_CPUID_FEATURES:
-		regs->eax = VPMU_CPUID_FEATURE_LOSS;
+		regs->eax = VPMU_CPUID_FEATURE_LOSS |
+			    (v->lbr.kind ? VPMU_CPUID_FEATURE_LOSS_LBR : 0);
 		break;
 	default:
 		regs->eax = VPMU_LOSS_VERSION | (uint32_t)v->n_gp << 8 |
@@ -524,13 +720,13 @@ bool vpmu_arch_cpuid(const struct vpmu_arch *v, uint32_t leaf, uint32_t subleaf,
 {
 	unsigned int i;
 
-	(void)subleaf; /* no leaf has any */
 	if (arch_cpuid_own(v, leaf, regs))
 		return true;
 	for (i = 0; i < v->n_leaf; i++) {
 		const struct arch_leaf *l = &v->leaf[i];
 
-		if (l->leaf != leaf)
+		if (l->leaf != leaf ||
+		    (l->subleaf != ARCH_SUBLEAF_ANY && l->subleaf != subleaf))
 			continue;
 		regs->eax = (regs->eax & l->keep.eax) | l->set.eax;
 		regs->ebx = (regs->ebx & l->keep.ebx) | l->set.ebx;
@@ -546,8 +742,7 @@ uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v)
 	return v->misc_enable;
 }
 
-/* Set status bits; any that was clear also sets CondChgd, which is Intel's. */
-static void arch_raise_status(struct vpmu_arch *v, uint64_t bits)
+void vpmu_arch_raise_status(struct vpmu_arch *v, uint64_t bits)
 {
 	bits &= v->valid.status;
 	if (bits & ~v->r.status)
@@ -563,7 +758,7 @@ static void arch_freeze(struct vpmu_arch *v)
 {
 	v->r.global_ctrl &= v->freeze_keeps;
 	v->r.smm_global_ctrl &= v->freeze_keeps;
-	arch_raise_status(v, v->freeze_status);
+	vpmu_arch_raise_status(v, v->freeze_status);
 	vpmu_pmc_gate(v);
 }
 
@@ -574,18 +769,29 @@ static void arch_freeze(struct vpmu_arch *v)
 void vpmu_arch_service(struct vpmu_arch *v)
 {
 	uint32_t pmcs = vpmu_atomic_take(&v->pending);
-	bool pmi;
+	bool buffer = false, pmi;
 
 	if (vpmu_atomic_read(&v->changed))
 		vpmu_loss_poll(v);
+	if (vpmu_atomic_read(&v->lbr.changed))
+		vpmu_lbr_look(v);
 	pmi = v->loss.pmi;
 	v->loss.pmi = false;
-	if (pmcs)
-		arch_raise_status(v, vpmu_pmc_bits(v, pmcs));
-	if (pmcs & vpmu_pmc_interrupting(v)) {
+	if (pmcs && v->pebs.on)
+		pmcs = vpmu_pebs_overflow(v, pmcs, &buffer);
+	if (buffer)
+		vpmu_arch_raise_status(v, VPMU_STATUS_BUFFER);
+	if (pmcs) {
+		vpmu_pmc_reload(v, pmcs);
+		vpmu_arch_raise_status(v, vpmu_pmc_bits(v, pmcs & ~vpmu_pmc_silent(v)));
+		if (v->topdown_fields && pmcs >> (v->n_gp + ARCH_FIXED_SLOTS) & 1)
+			vpmu_arch_raise_status(v, vpmu_topdown_overflow(v));
+	}
+	if (buffer || pmcs & vpmu_pmc_interrupting(v)) {
 		pmi = true;
 		if (v->r.debugctl & VPMU_DEBUGCTL_FREEZE_PERFMON)
 			arch_freeze(v);
+		vpmu_lbr_freeze(v);
 	}
 	if (!pmi)
 		return;
@@ -600,6 +806,7 @@ void vpmu_arch_service(struct vpmu_arch *v)
  */
 void vpmu_arch_smm(struct vpmu_arch *v, bool entered)
 {
+	vpmu_lbr_smm(v, entered);
 	if (entered == v->r.smm_frozen)
 		return;
 	if (entered && !(v->r.debugctl & VPMU_DEBUGCTL_FREEZE_SMM))
@@ -643,12 +850,15 @@ int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
 
 bool vpmu_arch_slice(struct vpmu_arch *v)
 {
-	return vpmu_pmc_slice(v);
+	bool again = vpmu_pmc_slice(v);
+
+	return vpmu_lbr_slice(v) || again;
 }
 
 bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told)
 {
 	const struct vpmu_event_def *def;
+	struct vpmu_recipe recipe;
 
 	if (i >= v->told.n)
 		return false;
@@ -657,6 +867,10 @@ bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told)
 	told->times = v->told.row[i].times;
 	told->name = def ? def->name : NULL;
 	told->needs = def ? def->needs : NULL;
+	/* No option counts it with a condition that has no definition. */
+	if (def && def->signals && vpmu_event_resolve(v->model, told->select, -1, ARCH_BANKS,
+						      VPMU_SIGNALS_ALL, &recipe))
+		told->needs = NULL;
 	return true;
 }
 

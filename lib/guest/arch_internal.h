@@ -12,12 +12,15 @@
 #define VPMU_ARCH_INTERNAL_H
 
 #include <vpmu/arch.h>
+#include <vpmu/state.h>
 
 #define ARCH_GP_MAX	8
-#define ARCH_FIXED_MAX	3	/* until topdown adds SLOTS */
+#define ARCH_FIXED_MAX	4
+#define ARCH_FIXED_SLOTS	3	/* of which PERF_METRICS says where they went */
 #define ARCH_PMC_MAX	(ARCH_GP_MAX + ARCH_FIXED_MAX)
+#define ARCH_LBR_INDEX	31	/* of the branch records' event */
 #define ARCH_K7_PMCS	4	/* AMD: counters with legacy addresses */
-#define ARCH_LEAVES	5	/* CPUID leaves that are ours in part */
+#define ARCH_LEAVES	10	/* CPUID leaves that are ours in part */
 
 /* AMD's bits of a selector that tell nested guests from the rest. */
 #define ARCH_EVTSEL_ONLY	(VPMU_EVTSEL_GUEST_ONLY | VPMU_EVTSEL_HOST_ONLY)
@@ -35,13 +38,32 @@ enum arch_has {
 	ARCH_HAS_FIXED,
 	ARCH_HAS_GLOBAL,       /* version 2 */
 	ARCH_HAS_STREAMLINED,  /* version 4 */
+	ARCH_HAS_BLOCK_GP,     /* version 6: four for each counter */
+	ARCH_HAS_BLOCK_FIXED,
 	ARCH_HAS_CAPABILITIES, /* PDCM */
+	ARCH_HAS_LBR,          /* legacy branch records: entries */
+	ARCH_HAS_LBR_OLD,      /* ... of the first formats, at other places */
+	ARCH_HAS_LBR_INFO,
+	ARCH_HAS_LBR_SELECT,
+	ARCH_HAS_LBR_TOS,
+	ARCH_HAS_ARCH_LBR,     /* architectural ones: entries */
+	ARCH_HAS_ARCH_LBR_CTL, /* ... LBR_CTL and LBR_DEPTH */
+	ARCH_HAS_PEBS,         /* PEBS_ENABLE, with baseline also DATA_CFG */
+	ARCH_HAS_DS,           /* DS_AREA */
+	ARCH_HAS_OFFCORE,      /* OFFCORE_RSP_0, _1 */
+	ARCH_HAS_LDLAT,        /* PEBS_LD_LAT */
+	ARCH_HAS_METRICS,      /* PERF_METRICS */
 	/* From here on no register of ours at all, unless vpmu_arch.known says so. */
 	ARCH_HAS_K7,           /* AMD: the first four counters' legacy addresses */
 	ARCH_HAS_AMD,          /* PerfCtrExtCore: two for each counter */
 	ARCH_HAS_AMD_GLOBAL,   /* PerfMonV2 */
+	ARCH_HAS_AMD_LBR,      /* LbrExtV2: two for each entry */
+	ARCH_HAS_AMD_LBR_CTL,  /* ... LBR_SELECT and DBG_EXTN_CFG */
 	ARCH_HAS_AMD_NONE,     /* of features that are not offered: none */
+	ARCH_HAS_LER,          /* FROM and TO */
+	ARCH_HAS_LER_INFO,
 	ARCH_HAS_LOSS,
+	ARCH_HAS_LOSS_LBR,
 	ARCH_HAS_LOSS_PMC,     /* four for each counter */
 	ARCH_HAS_LOSS_NONE,
 	ARCH_HAS_COUNT
@@ -51,7 +73,11 @@ enum arch_has {
 struct arch_valid {
 	uint64_t counter;      /* all ones in a counter's width */
 	uint64_t evtsel;
+	uint64_t evtsel_hidden; /* of evtsel: RDPMC user disable */
 	uint64_t fixed_ctrl;
+	uint64_t fixed_hidden; /* likewise, of fixed counter 0 */
+	uint64_t reload_by;    /* 0: no auto counter reload */
+	uint64_t reload;
 	uint64_t global_ctrl;
 	uint64_t status;       /* may be set in GLOBAL_STATUS, and reset */
 	uint64_t status_set;
@@ -72,9 +98,17 @@ struct arch_regs {
 	bool svme;                /* EFER.SVME, where something depends on it */
 };
 
+/* Registers of auto counter reload, apart as most PMUs have none. */
+struct arch_reload {
+	uint32_t by[ARCH_PMC_MAX];    /* set of counters whose overflow reloads it */
+	uint32_t value[ARCH_PMC_MAX]; /* what with: bits 31:0, sign-extended */
+};
+
+#define ARCH_SUBLEAF_ANY	UINT32_MAX
+
 /* A CPUID leaf of which bits are ours: what the caller's keep, and what ours are. */
 struct arch_leaf {
-	uint32_t leaf;
+	uint32_t leaf, subleaf;
 	struct vpmu_cpuid keep, set;
 };
 
@@ -90,6 +124,7 @@ struct arch_told {
 /* What an existing event of the provider was made for. */
 struct arch_made {
 	uint64_t select;
+	uint64_t extra; /* of its attr, where it has an offcore response */
 	uint64_t base;  /* event's count at which counter[pmc] was the value */
 	uint8_t banks;
 };
@@ -107,11 +142,86 @@ struct arch_loss {
 	struct arch_loss_pmc pmc[ARCH_PMC_MAX];
 	uint64_t generation;
 	uint64_t ctrl;
-	uint64_t now; /* the provider's clock, as it was last asked */
+	uint64_t clock; /* the provider's, as it was last asked */
+	uint64_t now;   /* the same, but that it never goes back */
 	uint32_t on, run; /* counters whose times go on */
 	uint32_t lost, filtered, vain; /* those that are on and do not count */
 	bool held; /* the clock is */
 	bool pmi;  /* due */
+};
+
+enum arch_lbr_kind {
+	ARCH_LBR_NONE,
+	ARCH_LBR_LEGACY,
+	ARCH_LBR_ARCH,
+	ARCH_LBR_AMD,
+};
+
+/* Branch records: see arch_lbr.c. */
+struct arch_lbr {
+	uint8_t kind;          /* enum arch_lbr_kind; the first six are resolved at init */
+	uint8_t depth;         /* entries that the guest sees, a power of two */
+	uint64_t valid;        /* bits of ctl */
+	uint64_t address;      /* of FROM, what is address; the rest reads 0 */
+	uint64_t info;         /* bits of an entry's info that are kept */
+	struct vpmu_lbr *stack; /* the engine's */
+	uint64_t ctl;          /* LBR_SELECT or LBR_CTL */
+	uint32_t changed;      /* the event's state has; atomics only, any thread */
+	uint32_t generation;   /* changes of reason */
+	uint8_t reason, last;  /* enum vpmu_loss: now, and of the latest loss */
+	bool made;             /* the event exists */
+	bool owned;            /* it was active when last looked at: the stack is the
+				  guest's; else what the guest has is kept */
+	bool used;             /* accessed since the last slice */
+	bool demand;           /* last told the engine */
+	bool smm;              /* in SMM: nothing is recorded */
+	bool enabled;          /* AMD: DBG_EXTN_CFG.LBRV2EN */
+	struct vpmu_lbr kept;
+};
+
+/* PEBS: see arch_pebs.c. What comes before the registers is resolved at init. */
+struct arch_pebs {
+	bool on;               /* the guest has it */
+	uint8_t format;        /* of records, 0 to 5 */
+	uint8_t linear_bits;   /* of addresses */
+	uint16_t reset_fixed;  /* offset in the DS save area */
+	uint64_t valid_enable, valid_cfg;
+	uint64_t enable, data_cfg, ds_area; /* the registers */
+	uint32_t wrapped;      /* counters whose next occurrence writes a record, where
+				  they are enabled then */
+	uint32_t claimed;      /* those whose event shares the facility */
+	bool watch;            /* last told the engine */
+};
+
+/* Registers that say more of events: see arch_extra.c. */
+struct arch_extra {
+	uint64_t offcore[2];
+	uint64_t ldlat;
+};
+
+/* PERF_METRICS: see arch_topdown.c. */
+struct arch_topdown {
+	uint64_t raw;                  /* as written, until a slot has been counted since */
+	uint64_t slots[VPMU_TOPDOWN];  /* by class, without those since: */
+	uint64_t base[VPMU_TOPDOWN];   /* the event's when they were last looked at */
+};
+
+/* What a saved state says, before any of it is used: too much for the stack. */
+struct arch_image {
+	struct arch_regs r;
+	struct arch_told told;
+	uint64_t pending; /* in the registers' layout */
+	uint8_t n_gp, n_fixed;
+	uint8_t banks[ARCH_PMC_MAX]; /* by pmc: of its event, 0: has none */
+	uint32_t touched;
+	struct arch_loss loss;
+	struct arch_extra extra;
+	struct arch_topdown topdown;
+	bool has_arch, has_loss, has_lbr, has_pebs, has_extra, has_topdown;
+	struct vpmu_state_cursor lbr, pebs; /* over their bodies, checked; or no data */
+	const uint8_t *provider, *reload; /* their bodies, or NULL */
+	size_t provider_bytes, reload_bytes;
+	struct vpmu_error refused; /* why, if it was; what is NULL: not said */
 };
 
 struct vpmu_arch {
@@ -124,6 +234,7 @@ struct vpmu_arch {
 	uint64_t capabilities;
 	uint64_t select;        /* bits of a selector that choose what is counted,
 				   without ring and nesting */
+	uint32_t extensions;    /* VPMU_EXT_*, from version 6 on */
 	uint64_t misc_enable;   /* IA32_MISC_ENABLE's PMU bits */
 	uint64_t global_ctrl_reset;
 	uint64_t freeze_keeps;  /* GLOBAL_CTRL bits that a freezing PMI leaves */
@@ -134,7 +245,7 @@ struct vpmu_arch {
 	uint8_t version;
 	uint8_t n_gp, n_fixed, n_pmc;
 	uint8_t has[ARCH_HAS_COUNT];
-	uint32_t known;         /* kinds of registers, by enum arch_has, that fault
+	uint64_t known;         /* kinds of registers, by enum arch_has, that fault
 				   where they are not offered */
 	bool svm;               /* GuestOnly and HostOnly exist */
 	bool pmi_mask;          /* a PMI masks LVTPC */
@@ -145,8 +256,14 @@ struct vpmu_arch {
 
 	const struct vpmu_filter *filter; /* the VM's, or NULL */
 	struct arch_regs r;
+	struct arch_reload reload;
 	struct arch_told told;
 	struct arch_loss loss;
+	struct arch_lbr lbr;
+	struct arch_pebs pebs;
+	struct arch_extra extra;
+	uint8_t topdown_fields; /* of PERF_METRICS, 0: none; resolved at init */
+	struct arch_topdown topdown;
 	uint32_t pending; /* counters that overflowed; atomics only, any thread */
 	uint32_t changed; /* those whose event's state has changed; likewise */
 
@@ -160,8 +277,10 @@ struct vpmu_arch {
 	uint32_t batch;    /* depth of vpmu_pmc_begin() */
 	bool settle;       /* at the end of the batch, losses are to be looked for */
 	bool unplaced;     /* some event could not be enabled */
+	struct arch_image image; /* vpmu_arch_load()'s */
 	struct arch_made event[ARCH_PMC_MAX];
-	/* The provider's events follow, each of event_size bytes. */
+	/* The provider's events follow, each of event_size bytes; last, that of branch
+	   records. */
 };
 
 static inline uint32_t vpmu_pmc_set(const struct vpmu_arch *v, uint64_t bits)
@@ -197,6 +316,12 @@ void vpmu_pmc_commit(struct vpmu_arch *v);
 uint64_t vpmu_pmc_read(struct vpmu_arch *v, unsigned int pmc);
 void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
 
+/** The same, by the PMU itself. */
+void vpmu_pmc_put(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
+
+/** The second half of overflows of @pmcs: counters that they reload. */
+void vpmu_pmc_reload(struct vpmu_arch *v, uint32_t pmcs);
+
 /** The selectors, filters or own enable bits of @pmcs have changed. */
 void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs);
 
@@ -223,8 +348,135 @@ void vpmu_pmc_filter(struct vpmu_arch *v);
 /** Give back what is parked and was not written to in a slice; see arch.h. */
 bool vpmu_pmc_slice(struct vpmu_arch *v);
 
+/** Counters of which an overflow sets no status bit: those that reload themselves. */
+uint32_t vpmu_pmc_silent(const struct vpmu_arch *v);
+
+/** Deadlines of @pmcs anew: whether their next occurrence is wanted has changed. */
+void vpmu_pmc_rearm(struct vpmu_arch *v, uint32_t pmcs);
+
 /* Counters whose overflow raises a PMI (INT, or the fixed counter's PMI bit). */
 uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v);
+
+/* arch.c */
+
+/** Set status bits; any that was clear also sets CondChgd, which is Intel's. */
+void vpmu_arch_raise_status(struct vpmu_arch *v, uint64_t bits);
+
+/* arch_lbr.c: branch records. Nothing happens where there are none. */
+
+struct vpmu_state_cursor;
+
+/** Which kind, and whether provider and embedder can have any. */
+enum arch_lbr_kind vpmu_lbr_kind(const struct vpmu_model *m, uint64_t capabilities);
+bool vpmu_lbr_possible(const struct vpmu_arch_config *cfg);
+
+/** Formats and masks; @v->lbr.kind is set. */
+void vpmu_lbr_resolve(struct vpmu_arch *v);
+
+/** What decides about recording has changed: GLOBAL_STATUS, DEBUGCTL. */
+void vpmu_lbr_apply(struct vpmu_arch *v);
+/** DEBUGCTL was written. */
+void vpmu_lbr_debugctl(struct vpmu_arch *v, uint64_t value);
+/** A PMI freezes. */
+void vpmu_lbr_freeze(struct vpmu_arch *v);
+void vpmu_lbr_smm(struct vpmu_arch *v, bool entered);
+/** Find out whether the records were lost, or found again. */
+void vpmu_lbr_look(struct vpmu_arch *v);
+/** Give the facility back; what is recorded is kept. */
+void vpmu_lbr_release(struct vpmu_arch *v);
+bool vpmu_lbr_slice(struct vpmu_arch *v);
+void vpmu_lbr_reset(struct vpmu_arch *v, bool init);
+
+/**
+ * The body of its section: save; check without using it; use it, after a release.
+ * @c: no data: begin with none; NULL: go on, @claimed as before.
+ */
+void vpmu_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int vpmu_lbr_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void vpmu_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool claimed);
+
+/** Entry @age, the newest being 0, as its registers show it; zeros if not owned. */
+void vpmu_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3]);
+
+/* Handlers of registers; see arch_msr.c. */
+typedef enum vpmu_result arch_read_fn(struct vpmu_arch *v, unsigned int i,
+				      uint64_t *value);
+typedef enum vpmu_result arch_write_fn(struct vpmu_arch *v, unsigned int i,
+				       uint64_t value);
+arch_read_fn vpmu_lbr_from_read, vpmu_lbr_to_read, vpmu_lbr_info_read,
+	     vpmu_lbr_select_read, vpmu_lbr_ctl_read, vpmu_lbr_ler_read,
+	     vpmu_lbr_ler_info_read, vpmu_lbr_loss_read, vpmu_lbr_tos_read,
+	     vpmu_lbr_amd_read, vpmu_lbr_amd_ctl_read;
+arch_write_fn vpmu_lbr_from_write, vpmu_lbr_to_write, vpmu_lbr_info_write,
+	      vpmu_lbr_select_write, vpmu_lbr_ctl_write, vpmu_lbr_ler_write,
+	      vpmu_lbr_ler_info_write, vpmu_lbr_tos_write, vpmu_lbr_amd_write,
+	      vpmu_lbr_amd_ctl_write;
+
+/* arch_pebs.c: precise event-based sampling. Nothing happens where there is none. */
+
+bool vpmu_pebs_possible(const struct vpmu_arch_config *cfg);
+void vpmu_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits);
+
+/** Counters that PEBS is enabled for, and those whose next occurrence is recorded. */
+uint32_t vpmu_pebs_enabled(const struct vpmu_arch *v);
+uint32_t vpmu_pebs_armed(const struct vpmu_arch *v);
+
+/**
+ * Counters @pmcs overflowed: arm, or write records. @buffer: set when the DS area
+ * is full to its threshold. Returns those that have overflowed in the ordinary way.
+ */
+uint32_t vpmu_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer);
+
+/** What decides about watching may have changed: armed counters, gates. */
+void vpmu_pebs_watch(struct vpmu_arch *v);
+/** Registers as after RESET, when no event exists. */
+void vpmu_pebs_clear(struct vpmu_arch *v);
+
+/** The body of its section: save; check; use what was checked. */
+void vpmu_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int vpmu_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void vpmu_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+
+arch_read_fn vpmu_pebs_read, vpmu_pebs_ds_read;
+arch_write_fn vpmu_pebs_write, vpmu_pebs_ds_write;
+
+/* arch_extra.c: registers that say more of events. */
+
+/** Which there are, with this provider; before CPUID is resolved. */
+void vpmu_extra_resolve(struct vpmu_arch *v);
+/** Whether there is any. */
+bool vpmu_extra_any(const struct vpmu_arch *v);
+/** What they say of @pmc's event, into its attr. */
+void vpmu_extra_attr(const struct vpmu_arch *v, unsigned int pmc, struct vpmu_event_attr *attr);
+/** As after RESET, or as loaded, where no event exists. */
+void vpmu_extra_set(struct vpmu_arch *v, const struct arch_extra *e);
+
+/** The body of their section: save; check and take. */
+void vpmu_extra_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int vpmu_extra_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		   struct arch_extra *e);
+
+arch_read_fn vpmu_extra_offcore_read, vpmu_extra_ldlat_read;
+arch_write_fn vpmu_extra_offcore_write, vpmu_extra_ldlat_write;
+
+/* arch_topdown.c: PERF_METRICS, of the slots counter. */
+
+bool vpmu_topdown_counted(const struct vpmu_arch_config *cfg);
+void vpmu_topdown_resolve(struct vpmu_arch *v);
+/** Whether @pmc is the slots counter and PERF_METRICS goes with it. */
+bool vpmu_topdown_is(const struct vpmu_arch *v, unsigned int pmc);
+/** Its event was made; is about to be released; GLOBAL_CTRL is about to change. */
+void vpmu_topdown_made(struct vpmu_arch *v);
+void vpmu_topdown_look(struct vpmu_arch *v);
+/** The second half of an overflow of it: more bits for GLOBAL_STATUS. */
+uint64_t vpmu_topdown_overflow(struct vpmu_arch *v);
+/** RDPMC, and the register. */
+uint64_t vpmu_topdown_value(struct vpmu_arch *v);
+void vpmu_topdown_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int vpmu_topdown_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		     struct arch_topdown *t);
+arch_read_fn vpmu_topdown_read;
+arch_write_fn vpmu_topdown_write;
 
 /* arch_loss.c: what the guest is told. */
 

@@ -9,9 +9,22 @@
 /* One counter's registers in the block; the fourth does not exist. */
 #define LOSS_STRIDE	4
 
+/* A clock that goes back has stood still: times only grow. */
+static void loss_time(struct vpmu_arch *v, bool hold)
+{
+	uint64_t clock = v->clock(v->provider, hold);
+	struct arch_loss *l = &v->loss;
+
+	if ((int64_t)(clock - l->clock) > 0)
+		l->now += clock - l->clock;
+	l->clock = clock;
+	l->held = hold;
+}
+
 /*
  * The clock is held as long as events are, while a gate is closed too: a guest's
- * context switch must not change what is demanded.
+ * context switch must not change what is demanded. A claim to the branch records
+ * holds it, too, so that the slice comes at which it is given back.
  */
 void vpmu_loss_clock(struct vpmu_arch *v)
 {
@@ -22,8 +35,7 @@ void vpmu_loss_clock(struct vpmu_arch *v)
 	l->on = v->on;
 	if (!v->clock)
 		return;
-	l->held = v->own != 0;
-	l->now = v->clock(v->provider, l->held);
+	loss_time(v, v->own != 0 || v->lbr.made);
 	for (pmc = 0; changed >> pmc; pmc++) {
 		if (!(changed >> pmc & 1))
 			continue;
@@ -158,8 +170,7 @@ void vpmu_loss_stop(struct vpmu_arch *v)
 	if (!l->on && !l->held)
 		return;
 	if (v->clock)
-		l->now = v->clock(v->provider, false);
-	l->held = false;
+		loss_time(v, false);
 	for (pmc = 0; v->clock && pmc < v->n_pmc; pmc++) {
 		l->pmc[pmc].enabled += l->on >> pmc & 1 ? l->now : 0;
 		l->pmc[pmc].running += l->run >> pmc & 1 ? l->now : 0;
@@ -181,10 +192,12 @@ enum vpmu_result vpmu_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *v
 	struct arch_loss *l = &v->loss;
 
 	vpmu_loss_poll(v);
+	vpmu_lbr_look(v);
 	if (i == 0)
 		*value = l->generation;
 	else
-		*value = vpmu_pmc_bits(v, l->lost | l->filtered | l->vain);
+		*value = vpmu_pmc_bits(v, l->lost | l->filtered | l->vain) |
+			 (v->lbr.reason ? VPMU_LOSS_STATUS_LBR : 0);
 	return VPMU_HANDLED;
 }
 

@@ -12,11 +12,6 @@
  */
 #include "arch_internal.h"
 
-typedef enum vpmu_result arch_read_fn(struct vpmu_arch *v, unsigned int i,
-				      uint64_t *value);
-typedef enum vpmu_result arch_write_fn(struct vpmu_arch *v, unsigned int i,
-				       uint64_t value);
-
 struct arch_msr {
 	uint32_t first;
 	uint8_t n;             /* registers of the largest model */
@@ -147,6 +142,8 @@ static enum vpmu_result global_ctrl_write(struct vpmu_arch *v, unsigned int i,
 	(void)i;
 	if (value & ~v->valid.global_ctrl)
 		return VPMU_FAULT;
+	if (changed & VPMU_STATUS_METRICS)
+		vpmu_topdown_look(v);
 	v->r.global_ctrl = value;
 	if (changed)
 		vpmu_pmc_gate(v);
@@ -181,6 +178,8 @@ static enum vpmu_result status_reset_write(struct vpmu_arch *v, unsigned int i,
 	v->r.status &= ~value;
 	if (changed & VPMU_STATUS_CTR_FRZ)
 		vpmu_pmc_gate(v);
+	if (changed & VPMU_STATUS_LBR_FRZ)
+		vpmu_lbr_apply(v);
 	return VPMU_HANDLED;
 }
 
@@ -199,6 +198,8 @@ static enum vpmu_result status_set_write(struct vpmu_arch *v, unsigned int i,
 	v->r.status |= value;
 	if (changed & VPMU_STATUS_CTR_FRZ)
 		vpmu_pmc_gate(v);
+	if (changed & VPMU_STATUS_LBR_FRZ)
+		vpmu_lbr_apply(v);
 	return VPMU_HANDLED;
 }
 
@@ -216,7 +217,7 @@ static enum vpmu_result inuse_read(struct vpmu_arch *v, unsigned int i,
 		    (VPMU_FIXED_OS | VPMU_FIXED_USR))
 			pmcs |= 1u << (v->n_gp + i);
 	*value = vpmu_pmc_bits(v, pmcs);
-	if (vpmu_pmc_interrupting(v))
+	if (vpmu_pmc_interrupting(v) || v->pebs.enable)
 		*value |= 1ull << 63;
 	return VPMU_HANDLED;
 }
@@ -230,8 +231,9 @@ static enum vpmu_result debugctl_read(struct vpmu_arch *v, unsigned int i,
 }
 
 /*
- * FREEZE_WHILE_SMM acts at the next entry to SMM. LBR and BTF are dropped, as
- * on a CPU that lacks them; guests clear and set them without asking.
+ * FREEZE_WHILE_SMM acts at the next entry to SMM. BTF, and LBR where there are no
+ * legacy branch records, are dropped, as on a CPU that lacks them; guests clear
+ * and set them without asking.
  */
 static enum vpmu_result debugctl_write(struct vpmu_arch *v, unsigned int i,
 				       uint64_t value)
@@ -240,7 +242,96 @@ static enum vpmu_result debugctl_write(struct vpmu_arch *v, unsigned int i,
 	if (value & ~(v->valid.debugctl | v->valid.debugctl_dropped))
 		return VPMU_FAULT;
 	v->r.debugctl = value & v->valid.debugctl;
+	vpmu_lbr_debugctl(v, v->r.debugctl);
 	return VPMU_HANDLED;
+}
+
+/*
+ * Version 6's block: a counter, what configures it, and auto counter reload. CFG_C's
+ * upper half would be arch PEBS's.
+ */
+static enum vpmu_result reload_read(struct vpmu_arch *v, unsigned int pmc,
+				    unsigned int which, uint64_t *value)
+{
+	if (!v->valid.reload_by)
+		return VPMU_FAULT;
+	if (which == VPMU_PMC_CFG_B)
+		*value = vpmu_pmc_bits(v, v->reload.by[pmc]);
+	else
+		*value = v->reload.value[pmc];
+	return VPMU_HANDLED;
+}
+
+/* Looked at when a counter overflows: nothing changes now. */
+static enum vpmu_result reload_write(struct vpmu_arch *v, unsigned int pmc,
+				     unsigned int which, uint64_t value)
+{
+	bool by = which == VPMU_PMC_CFG_B;
+
+	if (!v->valid.reload_by ||
+	    value & ~(by ? v->valid.reload_by : v->valid.reload))
+		return VPMU_FAULT;
+	if (by)
+		v->reload.by[pmc] = vpmu_pmc_set(v, value);
+	else
+		v->reload.value[pmc] = (uint32_t)value;
+	return VPMU_HANDLED;
+}
+
+static enum vpmu_result block_gp_read(struct vpmu_arch *v, unsigned int i,
+				      uint64_t *value)
+{
+	switch (i % VPMU_PMC_STRIDE) {
+	case VPMU_PMC_CTR:
+		return gp_read(v, i / VPMU_PMC_STRIDE, value);
+	case VPMU_PMC_CFG_A:
+		return evtsel_read(v, i / VPMU_PMC_STRIDE, value);
+	default:
+		return reload_read(v, i / VPMU_PMC_STRIDE, i % VPMU_PMC_STRIDE, value);
+	}
+}
+
+static enum vpmu_result block_gp_write(struct vpmu_arch *v, unsigned int i,
+				       uint64_t value)
+{
+	switch (i % VPMU_PMC_STRIDE) {
+	case VPMU_PMC_CTR:
+		return gp_write_full(v, i / VPMU_PMC_STRIDE, value);
+	case VPMU_PMC_CFG_A:
+		return evtsel_write(v, i / VPMU_PMC_STRIDE, value);
+	default:
+		return reload_write(v, i / VPMU_PMC_STRIDE, i % VPMU_PMC_STRIDE, value);
+	}
+}
+
+static enum vpmu_result block_fixed_read(struct vpmu_arch *v, unsigned int i,
+					 uint64_t *value)
+{
+	unsigned int fixed = i / VPMU_PMC_STRIDE;
+
+	switch (i % VPMU_PMC_STRIDE) {
+	case VPMU_PMC_CTR:
+		return fixed_read(v, fixed, value);
+	case VPMU_PMC_CFG_A:
+		return VPMU_FAULT;
+	default:
+		return reload_read(v, v->n_gp + fixed, i % VPMU_PMC_STRIDE, value);
+	}
+}
+
+static enum vpmu_result block_fixed_write(struct vpmu_arch *v, unsigned int i,
+					  uint64_t value)
+{
+	unsigned int fixed = i / VPMU_PMC_STRIDE;
+
+	switch (i % VPMU_PMC_STRIDE) {
+	case VPMU_PMC_CTR:
+		return fixed_write(v, fixed, value);
+	case VPMU_PMC_CFG_A:
+		return VPMU_FAULT;
+	default:
+		return reload_write(v, v->n_gp + fixed, i % VPMU_PMC_STRIDE, value);
+	}
 }
 
 /* AMD's registers ignore reserved bits, and so do the handlers from here on. */
@@ -308,22 +399,25 @@ static enum vpmu_result capabilities_read(struct vpmu_arch *v, unsigned int i,
 
 /*
  * Sorted by number. Registers of features that are not offered are named, so
- * that a guest that probes them is told by a fault. OFFCORE_RSP is among them:
- * no model's table has an event that uses it.
+ * that a guest that probes them is told by a fault.
  */
 static const struct arch_msr arch_msrs[] = {
 	/* LBR, FROM and TO of the first formats */
-	{ 0x040, 8, ARCH_HAS_NONE, NULL, NULL },
-	{ 0x060, 8, ARCH_HAS_NONE, NULL, NULL },
+	{ 0x040, 8, ARCH_HAS_LBR_OLD, vpmu_lbr_from_read, vpmu_lbr_from_write },
+	{ 0x060, 8, ARCH_HAS_LBR_OLD, vpmu_lbr_to_read, vpmu_lbr_to_write },
 	{ VPMU_MSR_PMC0, 8, ARCH_HAS_GP, gp_read, gp_write_legacy },
 	{ VPMU_MSR_PERFEVTSEL0, 8, ARCH_HAS_GP, evtsel_read, evtsel_write },
-	/* OFFCORE_RSP_0, _1 */
-	{ 0x1a6, 2, ARCH_HAS_NONE, NULL, NULL },
-	/* LBR_SELECT, LASTBRANCH_TOS */
-	{ 0x1c8, 2, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_OFFCORE_RSP_0, 2, ARCH_HAS_OFFCORE,
+	  vpmu_extra_offcore_read, vpmu_extra_offcore_write },
+	{ VPMU_MSR_LBR_SELECT, 1, ARCH_HAS_LBR_SELECT,
+	  vpmu_lbr_select_read, vpmu_lbr_select_write },
+	{ VPMU_MSR_LBR_TOS, 1, ARCH_HAS_LBR_TOS, vpmu_lbr_tos_read, vpmu_lbr_tos_write },
 	{ VPMU_MSR_DEBUGCTL, 1, ARCH_HAS_ALWAYS, debugctl_read, debugctl_write },
+	{ VPMU_MSR_LER_FROM, 2, ARCH_HAS_LER, vpmu_lbr_ler_read, vpmu_lbr_ler_write },
+	{ VPMU_MSR_LER_INFO, 1, ARCH_HAS_LER_INFO,
+	  vpmu_lbr_ler_info_read, vpmu_lbr_ler_info_write },
 	{ VPMU_MSR_FIXED_CTR0, 16, ARCH_HAS_FIXED, fixed_read, fixed_write },
-	{ VPMU_MSR_PERF_METRICS, 1, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_PERF_METRICS, 1, ARCH_HAS_METRICS, vpmu_topdown_read, vpmu_topdown_write },
 	{ VPMU_MSR_PERF_CAPABILITIES, 1, ARCH_HAS_CAPABILITIES,
 	  capabilities_read, NULL },
 	{ VPMU_MSR_FIXED_CTR_CTRL, 1, ARCH_HAS_GLOBAL,
@@ -336,32 +430,35 @@ static const struct arch_msr arch_msrs[] = {
 	{ VPMU_MSR_GLOBAL_STATUS_SET, 1, ARCH_HAS_STREAMLINED,
 	  zero_read, status_set_write },
 	{ VPMU_MSR_GLOBAL_INUSE, 1, ARCH_HAS_STREAMLINED, inuse_read, NULL },
-	/* PEBS_ENABLE, PEBS_DATA_CFG */
-	{ 0x3f1, 2, ARCH_HAS_NONE, NULL, NULL },
-	/* PEBS_LD_LAT, PEBS_FRONTEND */
-	{ 0x3f6, 2, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_PEBS_ENABLE, 2, ARCH_HAS_PEBS, vpmu_pebs_read, vpmu_pebs_write },
+	{ VPMU_MSR_PEBS_LD_LAT, 1, ARCH_HAS_LDLAT,
+	  vpmu_extra_ldlat_read, vpmu_extra_ldlat_write },
+	/* PEBS_FRONTEND */
+	{ 0x3f7, 1, ARCH_HAS_NONE, NULL, NULL },
 	{ VPMU_MSR_A_PMC0, 8, ARCH_HAS_GP_FULL, gp_read, gp_write_full },
-	/* DS_AREA */
-	{ 0x600, 1, ARCH_HAS_NONE, NULL, NULL },
-	/* LBR, FROM and TO */
-	{ 0x680, 32, ARCH_HAS_NONE, NULL, NULL },
-	{ 0x6c0, 32, ARCH_HAS_NONE, NULL, NULL },
-	/* LBR_INFO */
-	{ 0xdc0, 32, ARCH_HAS_NONE, NULL, NULL },
-	/* architectural LBR: INFO, CTL and DEPTH, FROM, TO */
-	{ 0x1200, 32, ARCH_HAS_NONE, NULL, NULL },
-	{ 0x14ce, 2, ARCH_HAS_NONE, NULL, NULL },
-	{ 0x1500, 32, ARCH_HAS_NONE, NULL, NULL },
-	{ 0x1600, 32, ARCH_HAS_NONE, NULL, NULL },
-	/* version 6: GP and fixed counters and their configuration */
-	{ 0x1900, 192, ARCH_HAS_NONE, NULL, NULL },
+	{ VPMU_MSR_DS_AREA, 1, ARCH_HAS_DS, vpmu_pebs_ds_read, vpmu_pebs_ds_write },
+	{ VPMU_MSR_LBR_FROM, 32, ARCH_HAS_LBR, vpmu_lbr_from_read, vpmu_lbr_from_write },
+	{ VPMU_MSR_LBR_TO, 32, ARCH_HAS_LBR, vpmu_lbr_to_read, vpmu_lbr_to_write },
+	{ VPMU_MSR_LBR_INFO, 32, ARCH_HAS_LBR_INFO, vpmu_lbr_info_read, vpmu_lbr_info_write },
+	{ VPMU_MSR_ARCH_LBR_INFO, 32, ARCH_HAS_ARCH_LBR,
+	  vpmu_lbr_info_read, vpmu_lbr_info_write },
+	{ VPMU_MSR_ARCH_LBR_CTL, 2, ARCH_HAS_ARCH_LBR_CTL,
+	  vpmu_lbr_ctl_read, vpmu_lbr_ctl_write },
+	{ VPMU_MSR_ARCH_LBR_FROM, 32, ARCH_HAS_ARCH_LBR,
+	  vpmu_lbr_from_read, vpmu_lbr_from_write },
+	{ VPMU_MSR_ARCH_LBR_TO, 32, ARCH_HAS_ARCH_LBR,
+	  vpmu_lbr_to_read, vpmu_lbr_to_write },
+	{ VPMU_MSR_PMC_GP(0), 128, ARCH_HAS_BLOCK_GP, block_gp_read, block_gp_write },
+	{ VPMU_MSR_PMC_FX(0), 64, ARCH_HAS_BLOCK_FIXED,
+	  block_fixed_read, block_fixed_write },
 	{ VPMU_MSR_LOSS_GENERATION, 2, ARCH_HAS_LOSS, vpmu_loss_read, NULL },
 	{ VPMU_MSR_LOSS_CTRL, 1, ARCH_HAS_LOSS,
 	  vpmu_loss_ctrl_read, vpmu_loss_ctrl_write },
-	{ VPMU_MSR_LOSS_CTRL + 1, 13, ARCH_HAS_LOSS_NONE, NULL, NULL },
+	{ VPMU_MSR_LOSS_LBR, 1, ARCH_HAS_LOSS_LBR, vpmu_lbr_loss_read, NULL },
+	{ VPMU_MSR_LOSS_LBR + 1, 12, ARCH_HAS_LOSS_NONE, NULL, NULL },
 	{ VPMU_MSR_LOSS_PMC(0), 240, ARCH_HAS_LOSS_PMC, vpmu_loss_pmc_read, NULL },
-	/* AMD: LBR v2's select */
-	{ 0xc000010e, 1, ARCH_HAS_AMD_NONE, NULL, NULL },
+	{ VPMU_MSR_AMD_LBR_SELECT, 2, ARCH_HAS_AMD_LBR_CTL,
+	  vpmu_lbr_amd_ctl_read, vpmu_lbr_amd_ctl_write },
 	{ VPMU_MSR_AMD_GLOBAL_STATUS, 1, ARCH_HAS_AMD_GLOBAL,
 	  status_read, amd_status_write },
 	{ VPMU_MSR_AMD_GLOBAL_CTRL, 1, ARCH_HAS_AMD_GLOBAL,
@@ -377,8 +474,7 @@ static const struct arch_msr arch_msrs[] = {
 	/* counters of the L3 and of the northbridge */
 	{ 0xc0010230, 12, ARCH_HAS_AMD_NONE, NULL, NULL },
 	{ 0xc0010240, 8, ARCH_HAS_AMD_NONE, NULL, NULL },
-	/* LBR v2, FROM and TO */
-	{ 0xc0010300, 32, ARCH_HAS_AMD_NONE, NULL, NULL },
+	{ VPMU_MSR_AMD_LBR_FROM, 32, ARCH_HAS_AMD_LBR, vpmu_lbr_amd_read, vpmu_lbr_amd_write },
 	/* IBS */
 	{ 0xc0011030, 14, ARCH_HAS_AMD_NONE, NULL, NULL },
 };

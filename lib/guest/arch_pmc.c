@@ -46,7 +46,7 @@ struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc)
  */
 static uint8_t pmc_nesting(const struct vpmu_arch *v, uint64_t evtsel)
 {
-	if (!(evtsel & ARCH_EVTSEL_ONLY))
+	if (!v->svm || !(evtsel & ARCH_EVTSEL_ONLY))
 		return ARCH_BANKS;
 	if (!v->r.svme)
 		return 0;
@@ -70,6 +70,9 @@ static uint8_t pmc_banks(const struct vpmu_arch *v, unsigned int pmc)
 	return nesting & ((os ? VPMU_BANKS_KERNEL : 0) | (usr ? VPMU_BANKS_USER : 0));
 }
 
+/* All of a guest's counters share PEBS with each other, and with nobody else. */
+#define PMC_PEBS_OURS	1
+
 void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
 		   struct vpmu_event_attr *attr)
 {
@@ -79,12 +82,27 @@ void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
 	attr->pinned = true;
 	attr->slot = (int8_t)pmc;
 	attr->period = v->valid.counter + 1;
+	if ((vpmu_pebs_enabled(v) | v->pebs.claimed) >> pmc & 1) {
+		attr->shared = VPMU_SHARED_PEBS;
+		attr->extra = PMC_PEBS_OURS;
+	}
 	if (pmc < v->n_gp) {
 		attr->fixed = -1;
 		attr->select = v->r.evtsel[pmc] & v->select;
 	} else {
 		attr->fixed = (int8_t)(pmc - v->n_gp);
 	}
+	vpmu_extra_attr(v, pmc, attr);
+	if (vpmu_topdown_is(v, pmc) && !attr->shared) {
+		attr->shared = VPMU_SHARED_METRICS;
+		attr->extra = VPMU_SHARED_ALONE;
+	}
+}
+
+/* What of an attr's `extra` is not the same for all of the guest's events. */
+static uint64_t pmc_extra(const struct vpmu_event_attr *attr)
+{
+	return attr->shared == VPMU_SHARED_OFFCORE_RSP ? attr->extra : 0;
 }
 
 /* First half of an overflow: from anywhere, NMI and other threads included. */
@@ -116,12 +134,31 @@ uint64_t vpmu_pmc_read(struct vpmu_arch *v, unsigned int pmc)
 	return value & v->valid.counter;
 }
 
-void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
+/* After how many more occurrences it is to be looked at. */
+static uint64_t pmc_left(const struct vpmu_arch *v, unsigned int pmc, uint64_t value)
+{
+	return vpmu_pebs_armed(v) >> pmc & 1 ? 1 : v->valid.counter + 1 - value;
+}
+
+void vpmu_pmc_rearm(struct vpmu_arch *v, uint32_t pmcs)
+{
+	unsigned int pmc;
+
+	if (!(pmcs & v->made))
+		return;
+	vpmu_pmc_begin(v);
+	for (pmc = 0; pmc < v->n_pmc; pmc++)
+		if (pmcs & v->made & 1u << pmc)
+			v->provider->ops->arm(vpmu_pmc_event(v, pmc),
+					      pmc_left(v, pmc, vpmu_pmc_read(v, pmc)));
+	vpmu_pmc_commit(v);
+}
+
+void vpmu_pmc_put(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 {
 	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
 	const struct vpmu_provider_ops *ops = v->provider->ops;
 
-	v->touched |= 1u << pmc;
 	if (!(v->made & 1u << pmc)) {
 		v->r.counter[pmc] = value;
 		return;
@@ -129,8 +166,58 @@ void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 	vpmu_pmc_begin(v);
 	v->r.counter[pmc] = value;
 	v->event[pmc].base = ops->read(ev);
-	ops->arm(ev, v->valid.counter + 1 - value);
+	ops->arm(ev, pmc_left(v, pmc, value));
 	vpmu_pmc_commit(v);
+}
+
+static void pmc_restarted(struct vpmu_arch *v)
+{
+	if (v->ops->size > offsetof(struct vpmu_ops, restarted) && v->ops->restarted)
+		v->ops->restarted(v->ctx);
+}
+
+void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
+{
+	if (!(v->own >> pmc & 1) && value != vpmu_pmc_read(v, pmc))
+		pmc_restarted(v);
+	v->touched |= 1u << pmc;
+	v->pebs.wrapped &= ~(1u << pmc);
+	vpmu_pmc_put(v, pmc, value);
+	vpmu_pebs_watch(v);
+}
+
+/* Like a write to the legacy address. */
+static uint64_t pmc_reload_value(const struct vpmu_arch *v, unsigned int pmc)
+{
+	uint64_t value = v->reload.value[pmc];
+
+	if (value >> 31 & 1)
+		value |= ~(uint64_t)UINT32_MAX;
+	return value & v->valid.counter;
+}
+
+void vpmu_pmc_reload(struct vpmu_arch *v, uint32_t pmcs)
+{
+	unsigned int pmc;
+
+	if (!v->valid.reload_by)
+		return;
+	vpmu_pmc_begin(v);
+	for (pmc = 0; pmc < v->n_pmc; pmc++)
+		if (v->reload.by[pmc] & pmcs)
+			vpmu_pmc_put(v, pmc, pmc_reload_value(v, pmc));
+	vpmu_pmc_commit(v);
+}
+
+uint32_t vpmu_pmc_silent(const struct vpmu_arch *v)
+{
+	uint32_t pmcs = 0;
+	unsigned int pmc;
+
+	for (pmc = 0; pmc < v->n_pmc; pmc++)
+		if (v->reload.by[pmc] & 1u << pmc)
+			pmcs |= 1u << pmc;
+	return pmcs;
 }
 
 static void pmc_tell(struct vpmu_arch *v, const struct vpmu_event_attr *attr)
@@ -182,7 +269,12 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 	v->event[pmc].select = attr.select;
 	v->event[pmc].banks = attr.banks;
 	v->event[pmc].base = 0;
-	ops->arm(ev, v->valid.counter + 1 - v->r.counter[pmc]);
+	v->event[pmc].extra = pmc_extra(&attr);
+	if (vpmu_topdown_is(v, pmc))
+		vpmu_topdown_made(v);
+	if (attr.shared == VPMU_SHARED_PEBS)
+		v->pebs.claimed |= 1u << pmc;
+	ops->arm(ev, pmc_left(v, pmc, v->r.counter[pmc]));
 }
 
 static void pmc_release(struct vpmu_arch *v, unsigned int pmc)
@@ -190,10 +282,13 @@ static void pmc_release(struct vpmu_arch *v, unsigned int pmc)
 	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
 
 	v->r.counter[pmc] = vpmu_pmc_read(v, pmc);
+	if (vpmu_topdown_is(v, pmc))
+		vpmu_topdown_look(v);
 	if (v->clock && v->running)
 		v->loss.pmc[pmc].running += v->running(ev);
 	v->provider->ops->release(ev);
 	v->made &= ~(1u << pmc);
+	v->pebs.claimed &= ~(1u << pmc);
 	v->on &= ~(1u << pmc);
 }
 
@@ -220,8 +315,11 @@ static bool pmc_stale(const struct vpmu_arch *v, unsigned int pmc)
 	struct vpmu_event_attr attr;
 
 	vpmu_pmc_attr(v, pmc, &attr);
+	/* Guests switch PEBS off for moments: a claim to it stays with the event. */
+	if (attr.shared == VPMU_SHARED_PEBS && !(v->pebs.claimed >> pmc & 1))
+		return true;
 	/* No bank at all is another way to stop: the event may come back. */
-	return v->event[pmc].select != attr.select ||
+	return v->event[pmc].select != attr.select || v->event[pmc].extra != pmc_extra(&attr) ||
 	       (attr.banks && v->event[pmc].banks != attr.banks);
 }
 
@@ -280,6 +378,7 @@ static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
 	}
 	v->settle = true;
 	vpmu_pmc_commit(v);
+	vpmu_pebs_watch(v);
 }
 
 void vpmu_pmc_gate(struct vpmu_arch *v)
@@ -314,6 +413,7 @@ static void pmc_adapt(struct vpmu_arch *v, uint32_t pmcs)
 	v->settle = true;
 	pmc_update(v, pmcs);
 	vpmu_pmc_commit(v);
+	vpmu_pebs_watch(v);
 }
 
 void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)

@@ -2,20 +2,36 @@
 /* RDPMC. */
 #include "arch_internal.h"
 
-/* ECX[31:16]; topdown's metrics (2000H) are not offered. */
+/* ECX[31:16]. */
 #define RDPMC_TYPE_GP		0x0000u
 #define RDPMC_TYPE_FIXED	0x4000u
+#define RDPMC_METRICS		0x20000000u
+
+/*
+ * RDPMC user disable: the counter reads 0 outside of ring 0. Source: Linux,
+ * arch/x86/events/intel/core.c; Intel's ISE reference, "RDPMC User Disable".
+ */
+static bool rdpmc_hidden(const struct vpmu_arch *v, uint32_t pmc)
+{
+	if (pmc < v->n_gp)
+		return v->r.evtsel[pmc] & v->valid.evtsel_hidden;
+	return v->r.fixed_ctrl & v->valid.fixed_hidden << (4 * (pmc - v->n_gp));
+}
 
 /*
  * Bit 31 ("fast") is only defined for CPUs without architectural perfmon; here
  * it makes an unknown type. Source: SDM vol. 2, "RDPMC"; facts sheet
  * arch-perfmon, "RDPMC".
  */
-enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx,
+enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool user,
 				 uint64_t *value)
 {
 	uint32_t pmc = rdpmc_idx & 0xffff, n = v->n_gp;
 
+	if (rdpmc_idx == RDPMC_METRICS && v->topdown_fields) {
+		*value = vpmu_topdown_value(v);
+		goto out;
+	}
 	if (rdpmc_idx >> 16 == RDPMC_TYPE_FIXED)
 		n = v->n_fixed;
 	else if (rdpmc_idx >> 16 != RDPMC_TYPE_GP)
@@ -24,7 +40,8 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx,
 		return VPMU_FAULT;
 	if (rdpmc_idx >> 16 == RDPMC_TYPE_FIXED)
 		pmc += v->n_gp;
-	*value = vpmu_pmc_read(v, pmc);
+	*value = user && rdpmc_hidden(v, pmc) ? 0 : vpmu_pmc_read(v, pmc);
+out:
 	vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDPMC,
 		   rdpmc_idx, *value);
 	return VPMU_HANDLED;

@@ -18,15 +18,51 @@
  *   u8 n_gp, n_fixed; u16 0; u32 a PMI is due; u64 LOSS_CTRL, generation
  *   n_gp + n_fixed times u64 enabled, running; u32 generation; u8 reason, last; u16 0
  *
+ * Body of the section VPMU_STATE_RELOAD, version 1, behind VPMU_STATE_ARCH and only
+ * where auto counter reload is offered; without it a PMU begins with zeros:
+ *   u8 n_gp, n_fixed; u16 0; u32 0
+ *   n_gp + n_fixed times u64 CFG_B, CFG_C
+ *
+ * Body of the section VPMU_STATE_LBR, version 1, only where branch records are
+ * offered; without it a PMU begins with none:
+ *   u8 kind (1 legacy, 2 architectural, 3 AMD), tos, reason, last; u32 generation
+ *   u64 [0] claimed, [1] owned, [2] used since the last slice, [3] in SMM,
+ *     [4] demanded of the engine, [5] AMD's DBG_EXTN_CFG.LBRV2EN; u64 LBR_SELECT or
+ *     LBR_CTL; u64 LER from, to, info
+ *   32 times u64 from, to, info: the ring
+ *
+ * Body of the section VPMU_STATE_PEBS, version 1, only where PEBS is offered; without
+ * it a PMU begins with it off:
+ *   u8 format, u8 0, u16 0, u32 0
+ *   u64 PEBS_ENABLE, DATA_CFG, DS_AREA
+ *   u64 counters whose next occurrence is recorded, those that claim the facility
+ *     (layout of PEBS_ENABLE)
+ *
+ * Body of the section VPMU_STATE_EXTRA, version 1, only where the guest has one of the
+ * registers; without it a PMU begins with zeros:
+ *   u64 OFFCORE_RSP_0, OFFCORE_RSP_1, PEBS_LD_LAT
+ *
+ * Body of the section VPMU_STATE_TOPDOWN, version 1, only where PERF_METRICS is offered;
+ * without it a PMU begins with zeros:
+ *   u64 the register as it was written; 8 times u64 slots, by class
+ *
+ * Body of the section VPMU_STATE_MODEL, version 1, not mandatory: the model's name,
+ * as bytes. Where it stands, another model's events do not take the state.
+ *
  * Parked events are saved too: what they count stays demanded, and so keeps the
  * phase of scaled events. Times are totals; a clock's origin is nobody's business.
  */
-#include <vpmu/state.h>
-
 #include "arch_internal.h"
 
 #define ARCH_SECTION_VERSION	2
 #define LOSS_SECTION_VERSION	1
+#define RELOAD_SECTION_VERSION	1
+#define LBR_SECTION_VERSION	1
+#define PEBS_SECTION_VERSION	1
+#define EXTRA_SECTION_VERSION	1
+#define TOPDOWN_SECTION_VERSION	1
+#define MODEL_SECTION_VERSION	1
+#define PROVIDER_SECTION_VERSION 1
 #define ARCH_TOUCHED		(1u << 8)
 #define ARCH_SMM_FROZEN		(1u << 0)
 #define ARCH_SVME		(1u << 1)
@@ -34,20 +70,6 @@
 #define STATE_HEAD_BYTES	16
 #define STATE_TOTAL_AT		8 /* where the header keeps its total */
 #define SECTION_HEAD_BYTES	16
-
-/* What a saved state says, before any of it is used. */
-struct arch_image {
-	struct arch_regs r;
-	struct arch_told told;
-	uint64_t pending; /* in the registers' layout */
-	uint8_t n_gp, n_fixed;
-	uint8_t banks[ARCH_PMC_MAX]; /* by pmc: of its event, 0: has none */
-	uint32_t touched;
-	struct arch_loss loss;
-	bool has_arch, has_loss;
-	const uint8_t *provider; /* its body, or NULL */
-	size_t provider_bytes;
-};
 
 static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
@@ -106,13 +128,30 @@ static void put_loss(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_section_end(c, head);
 }
 
+static void put_reload(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	size_t head = vpmu_state_section_begin(c, VPMU_STATE_RELOAD,
+					       RELOAD_SECTION_VERSION,
+					       VPMU_STATE_MANDATORY);
+	unsigned int i;
+
+	vpmu_state_put(c, v->n_gp, 1);
+	vpmu_state_put(c, v->n_fixed, 1);
+	vpmu_state_put(c, 0, 6);
+	for (i = 0; i < v->n_pmc; i++) {
+		vpmu_state_put(c, vpmu_pmc_bits(v, v->reload.by[i]), 8);
+		vpmu_state_put(c, v->reload.value[i], 8);
+	}
+	vpmu_state_section_end(c, head);
+}
+
 static int put_provider(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	size_t head, used = 0, room = 0;
 	uint8_t *at = NULL;
 	int ret;
 
-	head = vpmu_state_section_begin(c, VPMU_STATE_PROVIDER, 1,
+	head = vpmu_state_section_begin(c, VPMU_STATE_PROVIDER, PROVIDER_SECTION_VERSION,
 					VPMU_STATE_MANDATORY);
 	if (c->data) {
 		at = c->data + c->pos;
@@ -126,26 +165,65 @@ static int put_provider(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	return 0;
 }
 
+static void put_model(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	size_t head = vpmu_state_section_begin(c, VPMU_STATE_MODEL, MODEL_SECTION_VERSION, 0);
+	const char *name;
+
+	for (name = v->model->name; *name; name++)
+		vpmu_state_put(c, (uint8_t)*name, 1);
+	vpmu_state_section_end(c, head);
+}
+
 static int put_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	bool provider = v->provider->ops->save != NULL;
+	bool reload = v->valid.reload_by;
 	size_t head, end;
 	int ret = 0;
 
 	vpmu_state_put(c, VPMU_STATE_MAGIC, 4);
 	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
 	vpmu_state_put(c, 0, 4);
-	vpmu_state_put(c, 1 + provider + (v->clock != NULL), 4);
+	vpmu_state_put(c, 2u + reload + provider + (v->clock != NULL) + (v->lbr.kind != 0) +
+		       v->pebs.on + vpmu_extra_any(v) + (v->topdown_fields != 0), 4);
 	head = vpmu_state_section_begin(c, VPMU_STATE_ARCH, ARCH_SECTION_VERSION,
 					VPMU_STATE_MANDATORY);
 	put_arch(v, c);
 	vpmu_state_section_end(c, head);
+	if (reload)
+		put_reload(v, c);
 	if (provider)
 		ret = put_provider(v, c);
 	if (ret)
 		return ret;
 	if (v->clock)
 		put_loss(v, c);
+	if (v->lbr.kind) {
+		head = vpmu_state_section_begin(c, VPMU_STATE_LBR, LBR_SECTION_VERSION,
+						VPMU_STATE_MANDATORY);
+		vpmu_lbr_put(v, c);
+		vpmu_state_section_end(c, head);
+	}
+	if (v->pebs.on) {
+		head = vpmu_state_section_begin(c, VPMU_STATE_PEBS, PEBS_SECTION_VERSION,
+						VPMU_STATE_MANDATORY);
+		vpmu_pebs_put(v, c);
+		vpmu_state_section_end(c, head);
+	}
+	if (vpmu_extra_any(v)) {
+		head = vpmu_state_section_begin(c, VPMU_STATE_EXTRA, EXTRA_SECTION_VERSION,
+						VPMU_STATE_MANDATORY);
+		vpmu_extra_put(v, c);
+		vpmu_state_section_end(c, head);
+	}
+	if (v->topdown_fields) {
+		head = vpmu_state_section_begin(c, VPMU_STATE_TOPDOWN, TOPDOWN_SECTION_VERSION,
+						VPMU_STATE_MANDATORY);
+		vpmu_topdown_put(v, c);
+		vpmu_state_section_end(c, head);
+	}
+	put_model(v, c);
 	end = c->pos;
 	c->pos = STATE_TOTAL_AT;
 	vpmu_state_put(c, end, 4);
@@ -177,6 +255,44 @@ int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
 	return ret;
 }
 
+/* Says what the guest has had and does not have here. */
+static int unfit(struct arch_image *im, const char *what, uint64_t asked, uint64_t available)
+{
+	im->refused.what = what;
+	im->refused.asked = asked;
+	im->refused.available = available;
+	return -VPMU_EINVAL;
+}
+
+static int newer(struct arch_image *im, const char *what, uint64_t asked, uint64_t available)
+{
+	(void)unfit(im, what, asked, available);
+	return -VPMU_ENOSYS;
+}
+
+static const char *capability_name(uint64_t missing)
+{
+	static const struct {
+		uint64_t mask;
+		const char *name;
+	} names[] = {
+		{ VPMU_CAP_LBR, "branch records, or of this format" },
+		{ VPMU_CAP_PEBS, "PEBS, or of this format" },
+		{ VPMU_CAP_SMM_FREEZE, "FREEZE_WHILE_SMM" },
+		{ VPMU_CAP_METRICS, "PERF_METRICS" },
+		{ VPMU_CAP_FULL_WIDTH, "full-width writes of counters" },
+		{ VPMU_CAP_AMD_EXT_CORE, "PerfCtrExtCore" },
+		{ VPMU_CAP_AMD_FREEZE, "LbrAndPmcFreeze" },
+		{ VPMU_CAP_AMD_SVM, "GuestOnly and HostOnly" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (missing & names[i].mask)
+			return names[i].name;
+	return "IA32_PERF_CAPABILITIES";
+}
+
 /* The saving PMU must look to the guest like part of this one. */
 static int get_shape(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		     struct arch_image *im)
@@ -192,11 +308,20 @@ static int get_shape(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	if (c->error)
 		return c->error;
 	/* Another vendor or version would freeze and fault differently. */
-	if (vendor != v->model->vendor || version != v->version ||
-	    width != v->model->width_bits || !im->n_gp || im->n_gp > v->n_gp ||
-	    im->n_fixed > v->n_fixed || (capabilities & ~v->capabilities))
-		return -VPMU_EINVAL;
-	return 0;
+	if (vendor != v->model->vendor)
+		return unfit(im, "vendor of the CPU", vendor, v->model->vendor);
+	if (version != v->version)
+		return unfit(im, "version of perfmon", version, v->version);
+	if (width != v->model->width_bits)
+		return unfit(im, "width of a counter", width, v->model->width_bits);
+	if (im->n_gp > v->n_gp)
+		return unfit(im, "general-purpose counters", im->n_gp, v->n_gp);
+	if (im->n_fixed > v->n_fixed)
+		return unfit(im, "fixed counters", im->n_fixed, v->n_fixed);
+	if (capabilities & ~v->capabilities)
+		return unfit(im, capability_name(capabilities & ~v->capabilities),
+			     capabilities, v->capabilities);
+	return im->n_gp ? 0 : -VPMU_EINVAL;
 }
 
 static int get_told(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
@@ -279,6 +404,40 @@ static int get_loss(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	return ret ? ret : c->error;
 }
 
+/* Into @to, or NULL: only checked. */
+static int get_reload(const struct vpmu_arch *v, const struct arch_image *im,
+		      struct arch_reload *to)
+{
+	struct vpmu_state_cursor c;
+	uint64_t n_gp, n_fixed, zero, by, value;
+	unsigned int i;
+
+	memset(&c, 0, sizeof(c));
+	c.data = (uint8_t *)im->reload;
+	c.size = im->reload_bytes;
+	n_gp = vpmu_state_get(&c, 1);
+	n_fixed = vpmu_state_get(&c, 1);
+	zero = vpmu_state_get(&c, 6);
+	if (!v->valid.reload_by || !im->has_arch || n_gp != im->n_gp ||
+	    n_fixed != im->n_fixed || zero)
+		return -VPMU_EINVAL;
+	for (i = 0; i < im->n_gp + im->n_fixed; i++) {
+		unsigned int pmc = i < im->n_gp ? i : v->n_gp + i - im->n_gp;
+
+		by = vpmu_state_get(&c, 8);
+		value = vpmu_state_get(&c, 8);
+		if (by & ~v->valid.reload_by || value & ~v->valid.reload)
+			return -VPMU_EINVAL;
+		if (!to)
+			continue;
+		to->by[pmc] = vpmu_pmc_set(v, by);
+		to->value[pmc] = (uint32_t)value;
+	}
+	if (!c.error && c.pos != c.size)
+		return -VPMU_EINVAL;
+	return c.error;
+}
+
 static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		    struct arch_image *im)
 {
@@ -333,16 +492,69 @@ static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 	return !bad && !im->r.smm_global_ctrl;
 }
 
+static int get_model(const struct vpmu_arch *v, const struct vpmu_state_cursor *body,
+		     struct arch_image *im)
+{
+	const char *name = v->model->name;
+	bool same = true;
+	size_t n;
+
+	for (n = 0; name[n]; n++)
+		same &= n < body->size && (uint8_t)name[n] == body->data[n];
+	if (!same || n != body->size)
+		return unfit(im, "another model's events, whose name's length is", body->size, n);
+	return 0;
+}
+
+/* What a section is about, where the guest has it only with that feature. */
+static const char *missing_feature(const struct vpmu_arch *v, uint64_t id)
+{
+	if (id == VPMU_STATE_LOSS && !v->clock)
+		return "what tells the guest of losses";
+	if (id == VPMU_STATE_RELOAD && !v->valid.reload_by)
+		return "auto counter reload";
+	if (id == VPMU_STATE_LBR && !v->lbr.kind)
+		return "branch records";
+	if (id == VPMU_STATE_PEBS && !v->pebs.on)
+		return "PEBS";
+	if (id == VPMU_STATE_TOPDOWN && !v->topdown_fields)
+		return "PERF_METRICS";
+	if (id == VPMU_STATE_EXTRA && !vpmu_extra_any(v))
+		return "a model of the micro-architecture";
+	return NULL;
+}
+
+/* The newest version of a section that is known here; 0: it is not known. */
+static uint64_t section_version(uint64_t id)
+{
+	static const uint8_t version[] = {
+		[VPMU_STATE_ARCH] = ARCH_SECTION_VERSION,
+		[VPMU_STATE_PROVIDER] = PROVIDER_SECTION_VERSION,
+		[VPMU_STATE_LOSS] = LOSS_SECTION_VERSION,
+		[VPMU_STATE_RELOAD] = RELOAD_SECTION_VERSION,
+		[VPMU_STATE_LBR] = LBR_SECTION_VERSION,
+		[VPMU_STATE_PEBS] = PEBS_SECTION_VERSION,
+		[VPMU_STATE_MODEL] = MODEL_SECTION_VERSION,
+		[VPMU_STATE_EXTRA] = EXTRA_SECTION_VERSION,
+		[VPMU_STATE_TOPDOWN] = TOPDOWN_SECTION_VERSION,
+	};
+
+	return id < sizeof(version) ? version[id] : 0;
+}
+
 /* A body of one of our own sections, once and whole. */
 static int get_body(const struct vpmu_arch *v, struct vpmu_state_cursor *body,
 		    struct arch_image *im, uint64_t id)
 {
-	bool *has = id == VPMU_STATE_ARCH ? &im->has_arch : &im->has_loss;
+	bool *has = id == VPMU_STATE_ARCH ? &im->has_arch
+		    : id == VPMU_STATE_LOSS ? &im->has_loss : &im->has_lbr;
 	int ret;
 
 	if (*has)
 		return -VPMU_EINVAL;
-	ret = id == VPMU_STATE_ARCH ? get_arch(v, body, im) : get_loss(v, body, im);
+	im->lbr = id == VPMU_STATE_LBR ? *body : im->lbr;
+	ret = id == VPMU_STATE_ARCH ? get_arch(v, body, im)
+	      : id == VPMU_STATE_LOSS ? get_loss(v, body, im) : vpmu_lbr_check(v, body);
 	*has = true;
 	if (!ret && body->pos != body->size)
 		ret = -VPMU_EINVAL;
@@ -367,23 +579,48 @@ static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	body.data = c->data + c->pos;
 	body.size = (size_t)bytes;
 	c->pos += (size_t)padded;
+	im->refused.asked = id; /* where the damage is, if it is that */
+	if (!section_version(id) && !(flags & VPMU_STATE_MANDATORY))
+		return 0;
+	if (!section_version(id))
+		return newer(im, "a feature that is not known here, section", id, 0);
+	if (version > section_version(id))
+		return newer(im, "version of a section", version, section_version(id));
+	if (missing_feature(v, id))
+		return unfit(im, missing_feature(v, id), 1, 0);
 	switch (id) {
-	case VPMU_STATE_ARCH:
-		if (version > ARCH_SECTION_VERSION)
-			return -VPMU_ENOSYS;
-		return get_body(v, &body, im, id);
-	case VPMU_STATE_LOSS:
-		if (version > LOSS_SECTION_VERSION)
-			return -VPMU_ENOSYS;
-		return get_body(v, &body, im, id);
+	case VPMU_STATE_RELOAD:
+		if (im->reload)
+			return -VPMU_EINVAL;
+		im->reload = body.data;
+		im->reload_bytes = body.size;
+		return get_reload(v, im, NULL);
+	case VPMU_STATE_PEBS:
+		if (im->has_pebs)
+			return -VPMU_EINVAL;
+		im->has_pebs = true;
+		im->pebs = body;
+		return vpmu_pebs_check(v, &body);
+	case VPMU_STATE_TOPDOWN:
+		if (im->has_topdown)
+			return -VPMU_EINVAL;
+		im->has_topdown = true;
+		return vpmu_topdown_get(v, &body, &im->topdown);
+	case VPMU_STATE_EXTRA:
+		if (im->has_extra)
+			return -VPMU_EINVAL;
+		im->has_extra = true;
+		return vpmu_extra_get(v, &body, &im->extra);
 	case VPMU_STATE_PROVIDER:
 		if (im->provider || !v->provider->ops->load)
 			return -VPMU_EINVAL;
 		im->provider = body.data;
 		im->provider_bytes = body.size;
 		return 0;
+	case VPMU_STATE_MODEL:
+		return get_model(v, &body, im);
 	default:
-		return flags & VPMU_STATE_MANDATORY ? -VPMU_ENOSYS : 0;
+		return get_body(v, &body, im, id);
 	}
 }
 
@@ -399,7 +636,7 @@ static int get_all(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	if (c->error || magic != VPMU_STATE_MAGIC)
 		return -VPMU_EINVAL;
 	if (version > VPMU_STATE_VERSION)
-		return -VPMU_ENOSYS;
+		return newer(im, "version of the format", version, VPMU_STATE_VERSION);
 	if (!version || total > c->size || total < STATE_HEAD_BYTES ||
 	    sections > (total - STATE_HEAD_BYTES) / SECTION_HEAD_BYTES)
 		return -VPMU_EINVAL;
@@ -415,11 +652,19 @@ static int get_all(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 }
 
 /* Put an image in place; no event exists. */
-static void arch_adopt(struct vpmu_arch *v, const struct arch_image *im)
+static void arch_adopt(struct vpmu_arch *v, struct arch_image *im)
 {
 	unsigned int i;
 
 	v->r = im->r;
+	memset(&v->reload, 0, sizeof(v->reload));
+	if (im->reload)
+		(void)get_reload(v, im, &v->reload);
+	vpmu_pebs_clear(v);
+	if (im->has_pebs)
+		vpmu_pebs_adopt(v, &im->pebs);
+	vpmu_extra_set(v, &im->extra);
+	v->topdown = im->topdown;
 	v->loss = im->loss;
 	(void)vpmu_atomic_take(&v->pending);
 	vpmu_atomic_or(&v->pending, vpmu_pmc_set(v, im->pending));
@@ -438,38 +683,59 @@ static uint32_t arch_parked(const struct arch_image *im)
 	return pmcs;
 }
 
+const struct vpmu_error *vpmu_arch_refused(const struct vpmu_arch *v)
+{
+	return &v->image.refused;
+}
+
+/* Before anything is said, it is damage: asked then names the section. */
+static int load_refused(struct arch_image *im, int ret)
+{
+	if (!im->refused.what)
+		im->refused.what = "the state is damaged, in section";
+	return ret;
+}
+
 int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 {
 	struct vpmu_state_cursor c;
-	struct arch_image im;
-	uint32_t parked, touched;
+	struct arch_image *im = &v->image;
+	uint32_t parked, touched, shared;
+	bool claimed;
 	int ret;
 
 	memset(&c, 0, sizeof(c));
-	memset(&im, 0, sizeof(im));
+	memset(im, 0, sizeof(*im));
 	c.data = (uint8_t *)buf;
 	c.size = size;
-	ret = get_all(v, &c, &im);
+	ret = get_all(v, &c, im);
 	if (ret)
-		return ret;
+		return load_refused(im, ret);
 	/* A provider loads without events: if it refuses they are made again. */
 	parked = v->made;
 	touched = v->touched;
+	claimed = v->lbr.made;
+	shared = v->pebs.claimed;
+	vpmu_lbr_release(v);
 	vpmu_loss_stop(v);
 	vpmu_pmc_release_all(v);
-	if (im.provider)
-		ret = v->provider->ops->load(v->provider, im.provider,
-					     im.provider_bytes);
+	if (im->provider)
+		ret = v->provider->ops->load(v->provider, im->provider,
+					     im->provider_bytes);
 	if (ret) {
-		im.told = v->told;
+		(void)unfit(im, "the host's totals are damaged, bytes", im->provider_bytes, 0);
+		im->told = v->told;
+		v->pebs.claimed = shared;
 	} else {
-		arch_adopt(v, &im);
-		parked = arch_parked(&im);
-		touched = im.touched;
+		arch_adopt(v, im);
+		parked = arch_parked(im);
+		touched = im->touched;
 	}
 	vpmu_pmc_resume(v, parked);
-	v->told = im.told; /* making events told again what was told before */
+	vpmu_lbr_resume(v, ret ? NULL : &im->lbr, claimed);
+	v->told = im->told; /* making events told again what was told before */
 	v->touched = touched;
+	vpmu_pebs_watch(v);
 	if (vpmu_atomic_read(&v->pending) || v->loss.pmi)
 		v->ops->kick(v->ctx);
 	return ret;

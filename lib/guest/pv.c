@@ -5,7 +5,8 @@
 #define PV_EVENTS	512u
 #define PV_OVERFLOWS	1000u
 #define PV_VCPUS_MAX	65535u
-#define PV_FEATURES	(VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_VECTOR | VPMU_PV_HAS_NESTED)
+#define PV_FEATURES	(VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_VECTOR | VPMU_PV_HAS_NESTED | \
+			 VPMU_PV_HAS_DOORBELL | VPMU_PV_HAS_BRANCHES)
 
 /* Of struct vpmu_provider_ops and struct vpmu_ops: what is needed. */
 #define PV_PROVIDER_SIZE (offsetof(struct vpmu_provider_ops, load) + sizeof(void *))
@@ -47,6 +48,9 @@ static int pv_check_limits(const struct vpmu_pv_config *cfg, struct vpmu_error *
 		return pv_refuse(err, "n_slots", cfg->n_slots, VPMU_PV_SLOTS);
 	if (cfg->features & ~PV_FEATURES)
 		return pv_refuse(err, "features", cfg->features, PV_FEATURES);
+	if (cfg->no_hypercall && !(cfg->features & VPMU_PV_HAS_DOORBELL))
+		return pv_refuse(err, "features, without a hypercall", cfg->features,
+				 VPMU_PV_HAS_DOORBELL);
 	if (cfg->period_min > VPMU_PV_LEFT_MAX)
 		return pv_refuse(err, "period_min", cfg->period_min, VPMU_PV_LEFT_MAX);
 	if (cfg->filter && vpmu_filter_check(cfg->filter))
@@ -62,10 +66,9 @@ static int pv_check(const struct vpmu_pv_config *cfg, const struct vpmu_provider
 
 	if (!cfg || cfg->size < sizeof(*cfg))
 		return pv_refuse(err, "config's size", cfg ? cfg->size : 0, sizeof(*cfg));
-	/* Generic events are translated into Intel's encodings. */
-	if (!cfg->model || cfg->model->vendor != VPMU_VENDOR_INTEL)
-		return pv_refuse(err, "model's vendor, limited to Intel",
-				 cfg->model ? cfg->model->vendor : 0, VPMU_VENDOR_INTEL);
+	if (!cfg->model || !vpmu_pve_names(cfg->model))
+		return pv_refuse(err, "model's vendor, limited to Intel and AMD",
+				 cfg->model ? cfg->model->vendor : 0, VPMU_VENDOR_AMD);
 	ret = pv_check_provider(provider, err);
 	return ret ? ret : pv_check_limits(cfg, err);
 }
@@ -99,6 +102,8 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
 		return ret;
 	memset(vm, 0, vm_bytes);
 	vm->model = cfg->model;
+	vm->names = vpmu_pve_names(cfg->model);
+	vm->select = vpmu_event_name_bits(cfg->model) | VPMU_EVTSEL_CONDITION;
 	vm->filter = cfg->filter;
 	vm->provider = provider;
 	vm->period_min = cfg->period_min;
@@ -109,7 +114,13 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
 	vm->n_slots = pv_or(cfg->n_slots, VPMU_PV_SLOTS);
 	vm->overflows_max = pv_or(cfg->overflows_max, PV_OVERFLOWS);
 	vm->alone = cfg->alone;
+	vm->no_hypercall = cfg->no_hypercall;
 	return 0;
+}
+
+static bool pv_has_branches(const struct vpmu_ops *ops)
+{
+	return ops->size > offsetof(struct vpmu_ops, branches) && ops->branches;
 }
 
 static bool pv_has_hooks(const struct vpmu_ops *ops)
@@ -128,6 +139,8 @@ int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 		return -VPMU_EINVAL;
 	if (!provider || provider->ops != vm->provider || provider->model != vm->model)
 		return -VPMU_EINVAL;
+	if (vm->features & VPMU_PV_HAS_BRANCHES && !pv_has_branches(ops))
+		return -VPMU_EINVAL;
 	p = provider->ops;
 	memset(v, 0, sizeof(*v));
 	v->vm = vm;
@@ -139,6 +152,10 @@ int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 		v->clock = p->clock;
 	if (p->size >= offsetof(struct vpmu_provider_ops, running) + sizeof(p->running))
 		v->running = p->running;
+	if (vm->features & VPMU_PV_HAS_BRANCHES) {
+		v->lbr.stack = ops->branches(ctx, false);
+		vpmu_lbr_stop(v->lbr.stack, VPMU_LBR_PV);
+	}
 	pv_vcpus(vm)[number] = v;
 	return 0;
 }
@@ -146,27 +163,31 @@ int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 /* Everything is given back; nothing more is written into a page. */
 static void pv_stop(struct vpmu_pv *v)
 {
-	void *page;
+	struct pv_pages pages;
 
 	vpmu_pvs_begin(v);
 	pv_lock(v);
-	page = v->page;
-	v->page = NULL;
-	v->page_gpa = 0;
-	v->vector = 0;
+	pages = vpmu_pvs_forget(v);
 	vpmu_pvs_disable_all(v, VPMU_PV_ABI_1 | VPMU_PV_ABI_2);
 	pv_unlock(v);
 	v->nmi = false;
-	v->irq = false;
 	vpmu_pvs_end(v);
 	vpmu_pvs_release_parked(v);
-	if (page)
-		v->ops->gpa_unmap(v->ctx, page, PV_PAGE);
+	vpmu_pvs_unmap(v, &pages);
 }
 
 void vpmu_pv_reset(struct vpmu_pv *v)
 {
 	pv_stop(v);
+}
+
+void vpmu_pv_withdraw(struct vpmu_pv *v)
+{
+	vpmu_pvs_begin(v);
+	vpmu_pvs_withdraw(v);
+	v->nmi = false;
+	v->over = 0;
+	vpmu_pvs_end(v);
 }
 
 void vpmu_pv_fini(struct vpmu_pv *v)
@@ -199,7 +220,7 @@ static void pv_leaf(const struct vpmu_pv *v, struct vpmu_cpuid *regs)
 		    (uint32_t)(vm->model->n_gp + vm->model->n_fixed) << 16;
 	regs->ebx = vm->features;
 	regs->ecx = vm->n_events;
-	regs->edx = VPMU_PV_HYPERCALL;
+	regs->edx = vm->no_hypercall ? 0 : VPMU_PV_HYPERCALL;
 }
 
 bool vpmu_pv_cpuid(const struct vpmu_pv *v, uint32_t base, uint32_t leaf,

@@ -4,32 +4,30 @@
 
 #define PVE_WRONG(field)	((uint16_t)offsetof(struct vpmu_pv_op, u.open.field))
 
-/* PERF_COUNT_HW_...: the architectural event that it is, or a fixed counter's. */
-static const struct pve_generic {
-	int8_t event; /* of vpmu_arch_event[], or -1 */
-	int8_t fixed;
-} pve_generic[] = {
-	{ 0, -1 },  /* CPU_CYCLES */
-	{ 1, -1 },  /* INSTRUCTIONS */
-	{ 3, -1 },  /* CACHE_REFERENCES */
-	{ 4, -1 },  /* CACHE_MISSES */
-	{ 5, -1 },  /* BRANCH_INSTRUCTIONS */
-	{ 6, -1 },  /* BRANCH_MISSES */
-	{ 2, -1 },  /* BUS_CYCLES */
-	{ -1, -1 }, /* STALLED_CYCLES_FRONTEND */
-	{ -1, -1 }, /* STALLED_CYCLES_BACKEND */
-	{ -1, 2 },  /* REF_CPU_CYCLES */
+/* perf's generic events as a vendor's CPUs encode them. */
+struct pve_code {
+	uint64_t select; /* 0: they have none */
+	int8_t fixed;    /* or the event of this fixed counter; -1 */
 };
 
+#define PVE_HARDWARE	10u /* PERF_COUNT_HW_MAX */
 #define PVE_CACHES	7u /* PERF_COUNT_HW_CACHE_MAX, _OP_MAX, _RESULT_MAX */
 #define PVE_CACHE_OPS	3u
 #define PVE_CACHE_RESULTS 2u
 
-/* perf's cache events, by config: those that every model's table has alike. */
-static const struct pve_cache {
+struct pve_cache {
 	uint32_t config; /* cache | operation << 8 | result << 16 */
 	uint16_t select;
-} pve_cache[] = {
+};
+
+struct pv_names {
+	struct pve_code hardware[PVE_HARDWARE]; /* by PERF_COUNT_HW_... */
+	const struct pve_cache *cache;
+	unsigned int n_caches;
+};
+
+/* Those that every model's table has alike. */
+static const struct pve_cache pve_cache_intel[] = {
 	{ 0x000000, 0x81d0 }, /* L1D read access: retired loads */
 	{ 0x010000, 0x0151 }, /* L1D read miss: lines replaced */
 	{ 0x000100, 0x82d0 }, /* L1D write access: retired stores */
@@ -39,37 +37,92 @@ static const struct pve_cache {
 	{ 0x010005, 0x00c5 }, /* BPU read miss: mispredicted ones */
 };
 
+/* From Zen on; a model whose table lacks one has none. */
+static const struct pve_cache pve_cache_amd[] = {
+	{ 0x000000, 0x0040 }, /* L1D read access */
+	{ 0x010000, 0xc860 }, /* L1D read miss: requests to L2 */
+	{ 0x000001, 0x0080 }, /* L1I read access */
+	{ 0x010001, 0x0081 }, /* L1I read miss */
+	{ 0x000003, 0xff45 }, /* DTLB read access: misses of its first level */
+	{ 0x010003, 0xf045 }, /* DTLB read miss: of both */
+	{ 0x000004, 0x0084 }, /* ITLB read access: likewise */
+	{ 0x010004, 0xff85 }, /* ITLB read miss */
+	{ 0x000005, 0x00c2 }, /* BPU read access: branches */
+	{ 0x010005, 0x00c3 }, /* BPU read miss: mispredicted ones */
+};
+
 #define PVE_COUNT(table)	(sizeof(table) / sizeof((table)[0]))
 
-static int pve_hardware(struct pv_what *what)
-{
-	const struct pve_generic *g;
+/* By enum vpmu_vendor. */
+static const struct pv_names pve_names[] = {
+	{
+		.hardware = {
+			{ 0x003c, -1 }, /* CPU_CYCLES */
+			{ 0x00c0, -1 }, /* INSTRUCTIONS */
+			{ 0x4f2e, -1 }, /* CACHE_REFERENCES */
+			{ 0x412e, -1 }, /* CACHE_MISSES */
+			{ 0x00c4, -1 }, /* BRANCH_INSTRUCTIONS */
+			{ 0x00c5, -1 }, /* BRANCH_MISSES */
+			{ 0x013c, -1 }, /* BUS_CYCLES */
+			{ 0, -1 },      /* STALLED_CYCLES_FRONTEND */
+			{ 0, -1 },      /* STALLED_CYCLES_BACKEND */
+			{ 0, 2 },       /* REF_CPU_CYCLES */
+		},
+		.cache = pve_cache_intel,
+		.n_caches = PVE_COUNT(pve_cache_intel),
+	},
+	{
+		.hardware = {
+			{ 0x0076, -1 },
+			{ 0x00c0, -1 },
+			{ 0xff60, -1 },
+			{ 0x0964, -1 },
+			{ 0x00c2, -1 },
+			{ 0x00c3, -1 },
+			{ 0, -1 },
+			{ 0, -1 },
+			{ 0, -1 },
+			{ 0x100000120, -1 }, /* from Zen 4 on */
+		},
+		.cache = pve_cache_amd,
+		.n_caches = PVE_COUNT(pve_cache_amd),
+	},
+};
 
-	if (what->config >= PVE_COUNT(pve_generic))
+const struct pv_names *vpmu_pve_names(const struct vpmu_model *model)
+{
+	return model->vendor < PVE_COUNT(pve_names) ? &pve_names[model->vendor] : NULL;
+}
+
+static int pve_hardware(const struct vpmu_pv_vm *vm, struct pv_what *what)
+{
+	const struct pve_code *code;
+
+	if (what->config >= PVE_HARDWARE)
 		return -VPMU_PV_EINVAL;
-	g = &pve_generic[what->config];
-	if (g->event < 0 && g->fixed < 0)
+	code = &vm->names->hardware[what->config];
+	if (!code->select && code->fixed < 0)
 		return -VPMU_PV_ENOENT;
-	what->fixed = g->fixed;
-	if (g->event >= 0)
-		what->select = vpmu_arch_event[g->event];
+	what->select = code->select;
+	what->fixed = code->fixed;
 	return 0;
 }
 
-static int pve_hw_cache(const struct vpmu_model *model, struct pv_what *what)
+static int pve_hw_cache(const struct vpmu_pv_vm *vm, struct pv_what *what)
 {
-	unsigned int i;
+	const struct pve_cache *cache = vm->names->cache;
+	unsigned int i, n = vm->names->n_caches;
 
 	if (what->config >> 24 || (what->config & 0xff) >= PVE_CACHES ||
 	    (what->config >> 8 & 0xff) >= PVE_CACHE_OPS ||
 	    (what->config >> 16 & 0xff) >= PVE_CACHE_RESULTS)
 		return -VPMU_PV_EINVAL;
-	for (i = 0; i < PVE_COUNT(pve_cache); i++)
-		if (pve_cache[i].config == what->config)
+	for (i = 0; i < n; i++)
+		if (cache[i].config == what->config)
 			break;
-	if (i == PVE_COUNT(pve_cache) || !vpmu_event_find(model, pve_cache[i].select, -1))
+	if (i == n || !vpmu_event_find(vm->model, cache[i].select, -1))
 		return -VPMU_PV_ENOENT;
-	what->select = pve_cache[i].select;
+	what->select = cache[i].select;
 	return 0;
 }
 
@@ -96,6 +149,17 @@ static int pve_banks(const struct vpmu_pv_vm *vm, struct pv_what *what)
 	return banks ? 0 : -VPMU_PV_EINVAL;
 }
 
+static int pve_branches(const struct vpmu_pv_vm *vm, const struct pv_what *what,
+			uint16_t *wrong)
+{
+	bool wanted = what->flags & VPMU_PV_EVENT_BRANCHES;
+
+	if (wanted && !(vm->features & VPMU_PV_HAS_BRANCHES))
+		return -VPMU_PV_EOPNOTSUPP;
+	*wrong = PVE_WRONG(suppress);
+	return what->suppress & ~(wanted ? VPMU_PV_SUPPRESS_ALL : 0u) ? -VPMU_PV_EINVAL : 0;
+}
+
 int vpmu_pve_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, uint16_t *wrong)
 {
 	int ret;
@@ -104,17 +168,19 @@ int vpmu_pve_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, uint16
 	what->fixed = -1;
 	*wrong = PVE_WRONG(flags);
 	ret = pve_banks(vm, what);
+	if (!ret)
+		ret = pve_branches(vm, what, wrong);
 	if (ret)
 		return ret;
 	*wrong = PVE_WRONG(config);
 	switch (what->type) {
 	case VPMU_PV_TYPE_HARDWARE:
-		return pve_hardware(what);
+		return pve_hardware(vm, what);
 	case VPMU_PV_TYPE_HW_CACHE:
-		return pve_hw_cache(vm->model, what);
+		return pve_hw_cache(vm, what);
 	case VPMU_PV_TYPE_RAW:
 		what->select = what->config;
-		return what->config & ~PV_SELECT ? -VPMU_PV_EINVAL : 0;
+		return what->config & ~vm->select ? -VPMU_PV_EINVAL : 0;
 	default:
 		*wrong = PVE_WRONG(type);
 		return -VPMU_PV_EOPNOTSUPP;
@@ -130,6 +196,10 @@ void vpmu_pve_attr(const struct pv_what *what, struct vpmu_event_attr *attr)
 	attr->fixed = what->fixed;
 	attr->slot = -1;
 	attr->select = what->select;
+	if (what->flags & VPMU_PV_EVENT_BRANCHES) {
+		attr->shared = VPMU_SHARED_LBR;
+		attr->extra = what->suppress;
+	}
 }
 
 enum vpmu_loss vpmu_pve_refused(const struct vpmu_pv_vm *vm, struct vpmu_provider *provider,
@@ -288,16 +358,12 @@ static void pve_close_one(struct vpmu_pv *v, struct pv_event *ev)
 
 static void pve_forget_page(struct vpmu_pv *v, struct vpmu_pv *whose)
 {
-	void *page;
+	struct pv_pages pages;
 
 	pv_lock(v);
-	page = whose->page;
-	whose->page = NULL;
-	whose->page_gpa = 0;
-	whose->vector = 0;
+	pages = vpmu_pvs_forget(whose);
 	pv_unlock(v);
-	if (page)
-		v->ops->gpa_unmap(v->ctx, page, PV_PAGE);
+	vpmu_pvs_unmap(v, &pages);
 }
 
 void vpmu_pve_close_all(struct vpmu_pv *v)

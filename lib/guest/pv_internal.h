@@ -5,6 +5,7 @@
  *	pv.c        configuration, CPUID, RESET, queries
  *	pv_event.c  the VM's events by id: what they count; open, close
  *	pv_slot.c   a vCPU's slots: events that are enabled there; overflows, losses
+ *	pv_branch.c branch records with overflows
  *	pv_call.c   hypercalls: registers, guest memory
  *	pv_v1.c     operations of the interface of 2010
  *	pv_v2.c     operations of its successor
@@ -21,16 +22,14 @@
 
 #include <vpmu/msr.h>
 #include <vpmu/pv.h>
+#include <vpmu/state.h>
 
 #define PV_PAGE		VPMU_PV_PAGE_BYTES
 #define PV_WORDS	2 /* of 32 slots each */
 
-/* What of a raw config chooses what is counted. */
-#define PV_SELECT	(VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | VPMU_EVTSEL_CONDITION)
-
 #define PV_EVENT_FLAGS	(VPMU_PV_EVENT_PINNED | VPMU_PV_EVENT_EXCLUDE_USER | \
 			 VPMU_PV_EVENT_EXCLUDE_KERNEL | VPMU_PV_EVENT_EXCLUDE_HOST | \
-			 VPMU_PV_EVENT_EXCLUDE_GUEST)
+			 VPMU_PV_EVENT_EXCLUDE_GUEST | VPMU_PV_EVENT_BRANCHES)
 
 /* As good as never: farther than a guest may ask for, near enough for any host. */
 #define PV_FAR		((uint64_t)1 << 62)
@@ -39,6 +38,7 @@
 struct pv_what {
 	uint32_t type;      /* VPMU_PV_TYPE_... */
 	uint32_t flags;     /* VPMU_PV_EVENT_... */
+	uint32_t suppress;  /* VPMU_PV_SUPPRESS_..., with EVENT_BRANCHES */
 	uint64_t config;
 	uint64_t select;    /* the model's encoding */
 	int8_t fixed;       /* or the event of this fixed counter; -1 */
@@ -96,8 +96,27 @@ struct pv_told {
 	uint64_t select, times;
 };
 
+/* What the guest has registered for a vCPU; NULL: nothing. */
+struct pv_pages {
+	uint32_t *slots;    /* struct vpmu_pv_page */
+	uint32_t *branches; /* struct vpmu_pv_branches */
+};
+
+/* Branch records of a vCPU. */
+struct pv_branches {
+	struct vpmu_lbr *stack; /* the engine's; NULL: they are not offered */
+	uint32_t seq;           /* of the guest's page; even */
+	bool on;                /* recorded for an event here, or frozen */
+	bool chain;             /* ... in call-stack mode */
+	bool frozen;            /* until the guest has looked */
+	bool fresh;             /* begin anew */
+	bool due;               /* in this batch an event overflowed that wants them */
+};
+
 struct vpmu_pv_vm {
 	const struct vpmu_model *model;
+	const struct pv_names *names; /* of generic events */
+	uint64_t select;    /* what of a raw config chooses what is counted */
 	const struct vpmu_filter *filter;
 	const struct vpmu_provider_ops *provider;
 	uint64_t period_min;
@@ -105,6 +124,8 @@ struct vpmu_pv_vm {
 	uint32_t n_vcpus, n_events, n_slots;
 	uint32_t overflows_max;
 	bool alone;
+	bool no_hypercall;  /* of version 2 */
+	struct vpmu_error refused; /* by vpmu_pv_vm_load(), and why */
 	/* Under the lock. */
 	uint64_t serial;    /* the last one given away */
 	uint32_t n_told;
@@ -123,19 +144,21 @@ struct vpmu_pv {
 	uint64_t (*running)(struct vpmu_event *ev);
 
 	/* Under the lock. */
-	uint32_t *page;     /* struct vpmu_pv_page, or NULL */
-	uint64_t page_gpa;
+	struct pv_pages page;
+	uint64_t page_gpa, branches_gpa;
 	uint8_t vector;
 
 	/* Atomics only, any thread: slots that overflowed, or changed their state. */
 	uint32_t pending[PV_WORDS], changed[PV_WORDS];
 	uint32_t detached;  /* not 0: some slot was, by another vCPU */
 
-	uint64_t now;       /* the clock, as it was last asked */
+	uint64_t clock_was; /* the clock, as it was last asked */
+	uint64_t now;       /* the same, but that it never goes back */
 	uint64_t makes;     /* how often an event was made */
 	uint32_t n_used;    /* slots */
 	bool look;          /* at all states, at the end */
-	bool nmi, irq;      /* due at the end */
+	bool nmi;           /* for version 1, due at the end */
+	struct pv_branches lbr;
 	/* Sets of slots, of the call in progress. */
 	uint64_t fresh;     /* enabled: their states are not known yet */
 	uint64_t dirty;     /* to be written for the guest */
@@ -187,6 +210,9 @@ static inline bool pv_here(const struct vpmu_pv *v, const struct pv_event *ev)
 }
 
 /* pv_event.c */
+
+/** The vendor's encodings of generic events; NULL: unknown. */
+const struct pv_names *vpmu_pve_names(const struct vpmu_model *model);
 
 /**
  * What @what (type, config, flags) means on this model: fills in the rest. Pure.
@@ -289,15 +315,54 @@ struct pv_restore {
 void vpmu_pvs_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
 		      const struct pv_restore *was);
 
+/** Give back all that is made: what is enabled is lost for good. In a batch, not under
+ * the lock. */
+void vpmu_pvs_withdraw(struct vpmu_pv *v);
+
 /** Give back all that is parked. Not under the lock. */
 void vpmu_pvs_release_parked(struct vpmu_pv *v);
 
 /**
- * Forget the page, or (@gpa not 0) have another one; events of version 2 are disabled
- * first. In a batch, not under the lock. Returns 0, or -VPMU_PV_EADDRNOTAVAIL: then
- * nothing has changed.
+ * Forget the pages, or have others, of slots at @gpa and of branch records at
+ * @branches (0: none); events of version 2 are disabled first. In a batch, not under
+ * the lock. Returns 0, or -VPMU_PV_EADDRNOTAVAIL: then nothing has changed.
  */
-int vpmu_pvs_page(struct vpmu_pv *v, uint64_t gpa, uint8_t vector);
+int vpmu_pvs_page(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, uint8_t vector);
+
+/** Map both pages, or none: false. Not under the lock. */
+bool vpmu_pvs_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_pages *pages);
+
+/** The vCPU has no pages any more: what it had, for vpmu_pvs_unmap(). L */
+struct pv_pages vpmu_pvs_forget(struct vpmu_pv *whose);
+
+/** Not under the lock. */
+void vpmu_pvs_unmap(struct vpmu_pv *v, const struct pv_pages *pages);
+
+/** @bytes of mapped memory were written. L */
+void vpmu_pvs_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes);
+
+/* pv_branch.c: on the vCPU, or while it is stopped. */
+
+static inline bool pv_wants_branches(const struct pv_event *ev)
+{
+	return ev->what.flags & VPMU_PV_EVENT_BRANCHES;
+}
+
+/** Write the records of an overflow for the guest, if one is due. L */
+void vpmu_pvb_write(struct vpmu_pv *v);
+
+/** Record what the events that count here want. L */
+void vpmu_pvb_apply(struct vpmu_pv *v);
+
+/** RESUME. L */
+void vpmu_pvb_resume(struct vpmu_pv *v);
+
+/** The state of the records; the layout is in pv_state.c. */
+void vpmu_pvb_put(const struct vpmu_pv *v, struct vpmu_state_cursor *c);
+bool vpmu_pvb_check(struct vpmu_state_cursor *c);
+
+/** Load it behind what was attached; without data there was nothing. */
+void vpmu_pvb_load(struct vpmu_pv *v, struct vpmu_state_cursor *c);
 
 /* pv_v1.c, pv_v2.c: results. */
 int64_t vpmu_pv1_call(struct vpmu_pv *v, const struct vpmu_hypercall *call);

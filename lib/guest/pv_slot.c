@@ -14,6 +14,12 @@
 #define PVS_SLOT_WORDS	(sizeof(struct vpmu_pv_slot) / 4)
 #define PVS_SLOT_USED	(offsetof(struct vpmu_pv_slot, zero) / 4)
 
+static void pvs_trace(struct vpmu_pv *v, unsigned int type, unsigned int s,
+		      unsigned int what, uint64_t a, uint64_t b)
+{
+	vpmu_trace(v->ops, v->ctx, type, s, what, a, b);
+}
+
 /* First halves: from anywhere. */
 
 static void pvs_overflowed(struct vpmu_event *head)
@@ -49,10 +55,17 @@ static const struct vpmu_provider_ops *pvs_ops(const struct vpmu_pv *v)
 	return v->provider->ops;
 }
 
+/* A clock that goes back has stood still: times only grow. */
 static void pvs_clock(struct vpmu_pv *v)
 {
-	if (v->clock)
-		v->now = v->clock(v->provider, v->n_used != 0);
+	uint64_t clock;
+
+	if (!v->clock)
+		return;
+	clock = v->clock(v->provider, v->n_used != 0);
+	if ((int64_t)(clock - v->clock_was) > 0)
+		v->now += clock - v->clock_was;
+	v->clock_was = clock;
 }
 
 static struct pv_event *pvs_attached(struct vpmu_pv *v, unsigned int s)
@@ -81,7 +94,8 @@ void vpmu_pvs_fold(struct vpmu_pv *v, struct pv_event *ev)
 	if (!v->clock || !v->running)
 		return;
 	running = v->running(own);
-	ev->running += running - sl->run_base;
+	if (running > sl->run_base)
+		ev->running += running - sl->run_base;
 	sl->run_base = running;
 }
 
@@ -106,7 +120,7 @@ static void pvs_runs(struct vpmu_pv *v, struct pv_slot *sl, const struct pv_even
 
 /* Guest memory: L */
 
-static void pvs_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes)
+void vpmu_pvs_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes)
 {
 	if (v->ops->gpa_dirty)
 		v->ops->gpa_dirty(v->ctx, at, bytes);
@@ -128,7 +142,7 @@ void vpmu_pvs_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows
 	vpmu_atomic_fence();
 	if (overflows)
 		vpmu_atomic_add(&at[2], overflows);
-	pvs_dirtied(v, at, ev->at_bytes);
+	vpmu_pvs_dirtied(v, at, ev->at_bytes);
 }
 
 static uint32_t pvs_flags(const struct pv_event *ev, bool enabled)
@@ -149,7 +163,7 @@ static void pvs_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event
 	struct pv_slot *sl = &v->slot[s];
 	struct vpmu_pv_slot w;
 
-	if (!v->page)
+	if (!v->page.slots)
 		return;
 	memset(&w, 0, sizeof(w));
 	w.id = ev->id;
@@ -159,14 +173,14 @@ static void pvs_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event
 	w.overflows = ev->overflows;
 	w.flags = pvs_flags(ev, enabled);
 	memcpy(words, &w, sizeof(w));
-	at = v->page + PVS_WORD(slot) + s * PVS_SLOT_WORDS;
+	at = v->page.slots + PVS_WORD(slot) + s * PVS_SLOT_WORDS;
 	vpmu_atomic_put(&at[0], sl->seq + 1);
 	vpmu_atomic_fence();
 	for (i = 1; i < PVS_SLOT_USED; i++)
 		vpmu_atomic_put(&at[i], words[i]);
 	sl->seq += 2;
 	vpmu_atomic_set(&at[0], sl->seq);
-	pvs_dirtied(v, at, sizeof(w));
+	vpmu_pvs_dirtied(v, at, sizeof(w));
 }
 
 /* Slots before bitmaps, and those before an interrupt. */
@@ -179,7 +193,7 @@ static void pvs_set_bits(struct vpmu_pv *v, uint32_t *words, uint64_t bits)
 		vpmu_atomic_or(&words[0], (uint32_t)bits);
 	if (bits >> 32)
 		vpmu_atomic_or(&words[1], (uint32_t)(bits >> 32));
-	pvs_dirtied(v, words, 8);
+	vpmu_pvs_dirtied(v, words, 8);
 }
 
 static void pvs_flush(struct vpmu_pv *v)
@@ -194,13 +208,21 @@ static void pvs_flush(struct vpmu_pv *v)
 		vpmu_pvs_fold(v, ev);
 		pvs_write_2(v, s, ev, true);
 	}
-	if (!v->page)
+	vpmu_pvb_write(v);
+	if (!v->page.slots)
 		return;
-	pvs_set_bits(v, v->page + PVS_WORD(overflowed), v->over);
-	pvs_set_bits(v, v->page + PVS_WORD(changed), v->news);
+	pvs_set_bits(v, v->page.slots + PVS_WORD(overflowed), v->over);
+	pvs_set_bits(v, v->page.slots + PVS_WORD(changed), v->news);
 }
 
 /* Overflows and losses: L */
+
+/* Folded. */
+static void pvs_trace_loss(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev)
+{
+	pvs_trace(v, ev->loss ? VPMU_TRACE_PV_LOST : VPMU_TRACE_PV_FOUND, s, ev->loss,
+		  ev->enabled, ev->running);
+}
 
 static void pvs_news(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
 {
@@ -217,6 +239,7 @@ static void pvs_throttle(struct vpmu_pv *v, struct pv_event *ev, bool throttled)
 	struct vpmu_event *own = pv_slot_event(v, ev->slot);
 
 	vpmu_pvs_fold(v, ev);
+	pvs_trace(v, VPMU_TRACE_PV_THROTTLE, ev->slot, throttled, ev->id, 0);
 	ev->throttled = throttled;
 	if (throttled) {
 		pvs_ops(v)->disable(own);
@@ -304,6 +327,8 @@ static void pvs_collect_slot(struct vpmu_pv *v, unsigned int s)
 		return;
 	ev->overflows += n;
 	sl->n_over += n;
+	pvs_trace(v, VPMU_TRACE_PV_OVERFLOW, s, n < 0xffff ? n : 0xffff, ev->id,
+		  ev->overflows);
 	if (ev->abi == VPMU_PV_ABI_1) {
 		vpmu_pvs_fold(v, ev);
 		vpmu_pvs_write_1(v, ev, n);
@@ -311,10 +336,7 @@ static void pvs_collect_slot(struct vpmu_pv *v, unsigned int s)
 	} else {
 		v->dirty |= PVS_BIT(s);
 		v->over |= PVS_BIT(s);
-		if (v->vector)
-			v->irq = true;
-		else
-			v->nmi = true;
+		v->lbr.due |= pv_wants_branches(ev);
 	}
 	if (sl->n_over > v->vm->overflows_max && !ev->throttled && sl->made)
 		pvs_throttle(v, ev, true);
@@ -355,10 +377,14 @@ static void pvs_settle(struct vpmu_pv *v)
 			continue;
 		loss = pvs_loss(v, s, ev);
 		if (loss != ev->loss || v->fresh >> s & 1) {
+			bool other = loss != ev->loss;
+
 			vpmu_pvs_fold(v, ev);
-			if (loss != ev->loss)
+			if (other)
 				pvs_news(v, s, ev);
 			ev->loss = (uint8_t)loss;
+			if (other)
+				pvs_trace_loss(v, s, ev);
 			pvs_runs(v, &v->slot[s], ev);
 		}
 	}
@@ -381,6 +407,32 @@ void vpmu_pvs_release_parked(struct vpmu_pv *v)
 			pvs_release(v, s);
 }
 
+void vpmu_pvs_withdraw(struct vpmu_pv *v)
+{
+	struct pv_event *ev;
+	unsigned int s;
+
+	pv_lock(v);
+	for (s = 0; s < v->vm->n_slots; s++) {
+		ev = pvs_attached(v, s);
+		if (!ev)
+			continue;
+		if (v->slot[s].made)
+			pvs_ops(v)->disable(pv_slot_event(v, s));
+		vpmu_pvs_fold(v, ev);
+		if (ev->abi == VPMU_PV_ABI_1)
+			vpmu_pvs_write_1(v, ev, 0);
+		ev->throttled = false;
+	}
+	pv_unlock(v);
+	for (s = 0; s < v->vm->n_slots; s++) {
+		if (v->slot[s].made)
+			pvs_release(v, s);
+		v->slot[s].why = VPMU_LOSS_NOT_COUNTED;
+	}
+	v->look = true;
+}
+
 /* What was detached by another vCPU. L */
 static void pvs_abandon(struct vpmu_pv *v, unsigned int s)
 {
@@ -393,6 +445,7 @@ static void pvs_abandon(struct vpmu_pv *v, unsigned int s)
 	sl->used = false;
 	v->n_used--;
 	pvs_clock(v);
+	pvs_trace(v, VPMU_TRACE_PV_DISABLE, s, 0, 0, 0);
 }
 
 /* Give back what was made for events that are closed. */
@@ -428,7 +481,7 @@ void vpmu_pvs_begin(struct vpmu_pv *v)
 	v->news = 0;
 	v->look = false;
 	v->nmi = false;
-	v->irq = false;
+	v->lbr.due = false;
 	pvs_reap(v);
 	pv_lock(v);
 	pvs_collect(v);
@@ -438,6 +491,7 @@ void vpmu_pvs_begin(struct vpmu_pv *v)
 void vpmu_pvs_end(struct vpmu_pv *v)
 {
 	uint8_t vector;
+	bool over;
 
 	pvs_reap(v);
 	if (pvs_ops(v)->commit && pvs_ops(v)->commit(v->provider) < 0)
@@ -445,11 +499,13 @@ void vpmu_pvs_end(struct vpmu_pv *v)
 	pv_lock(v);
 	pvs_settle(v);
 	pvs_flush(v);
+	vpmu_pvb_apply(v);
 	vector = v->vector;
+	over = v->over && v->page.slots; /* else the guest would find no reason */
 	pv_unlock(v);
-	if (v->nmi)
+	if (v->nmi || (over && !vector))
 		v->ops->interrupt(v->ctx, 0);
-	if (v->irq)
+	if (over && vector)
 		v->ops->interrupt(v->ctx, vector);
 }
 
@@ -544,8 +600,10 @@ static void pvs_attach(struct vpmu_pv *v, struct pv_event *ev, unsigned int s)
 	ev->slot = (uint8_t)s;
 	ev->loss = VPMU_LOSS_NONE;
 	ev->throttled = false;
+	v->lbr.fresh |= pv_wants_branches(ev);
 	pvs_clock(v);
 	ev->stamp = v->now;
+	pvs_trace(v, VPMU_TRACE_PV_ENABLE, s, ev->abi, ev->id, ev->count);
 }
 
 /* Its event of the provider is there, and off or on. L */
@@ -604,6 +662,8 @@ void vpmu_pvs_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
 	vpmu_pvs_enable(v, ev, s, true);
 	v->dirty &= ~PVS_BIT(s); /* the guest has it already */
 	ev->loss = was->loss;
+	if (ev->loss)
+		pvs_trace_loss(v, s, ev);
 	ev->throttled = was->throttled;
 	if (was->throttled && sl->made)
 		pvs_ops(v)->disable(pv_slot_event(v, s));
@@ -632,8 +692,12 @@ static void pvs_detach_one(struct vpmu_pv *v, struct pv_event *ev)
 	ev->vcpu = 0;
 	if (ev->loss || ev->throttled)
 		ev->generation++;
-	ev->loss = VPMU_LOSS_NONE;
+	if (ev->loss) {
+		ev->loss = VPMU_LOSS_NONE;
+		pvs_trace_loss(v, s, ev);
+	}
 	ev->throttled = false;
+	pvs_trace(v, VPMU_TRACE_PV_DISABLE, s, ev->abi, ev->id, ev->count);
 	v->dirty &= ~PVS_BIT(s);
 	v->fresh &= ~PVS_BIT(s);
 	v->news &= ~PVS_BIT(s);
@@ -702,35 +766,74 @@ int vpmu_pvs_choose(struct vpmu_pv *v, const struct pv_event *ev)
 	return empty >= 0 ? empty : any;
 }
 
-int vpmu_pvs_page(struct vpmu_pv *v, uint64_t gpa, uint8_t vector)
+struct pv_pages vpmu_pvs_forget(struct vpmu_pv *whose)
 {
-	uint32_t *page = NULL;
-	void *old;
+	struct pv_pages had = whose->page;
+
+	memset(&whose->page, 0, sizeof(whose->page));
+	whose->page_gpa = 0;
+	whose->branches_gpa = 0;
+	whose->vector = 0;
+	return had;
+}
+
+void vpmu_pvs_unmap(struct vpmu_pv *v, const struct pv_pages *pages)
+{
+	if (pages->slots)
+		v->ops->gpa_unmap(v->ctx, pages->slots, PV_PAGE);
+	if (pages->branches)
+		v->ops->gpa_unmap(v->ctx, pages->branches, PV_PAGE);
+}
+
+bool vpmu_pvs_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_pages *pages)
+{
+	memset(pages, 0, sizeof(*pages));
+	if (gpa)
+		pages->slots = v->ops->gpa_map(v->ctx, gpa, PV_PAGE);
+	if (branches)
+		pages->branches = v->ops->gpa_map(v->ctx, branches, PV_PAGE);
+	if (!gpa == !pages->slots && !branches == !pages->branches)
+		return true;
+	vpmu_pvs_unmap(v, pages);
+	return false;
+}
+
+/* L */
+static void pvs_clear_page(struct vpmu_pv *v, uint32_t *page)
+{
+	if (!page)
+		return;
+	memset(page, 0, PV_PAGE);
+	vpmu_pvs_dirtied(v, page, PV_PAGE);
+}
+
+int vpmu_pvs_page(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, uint8_t vector)
+{
+	struct pv_pages pages, old;
 	unsigned int s;
 
-	if (gpa) {
-		page = v->ops->gpa_map(v->ctx, gpa, PV_PAGE);
-		if (!page)
-			return -VPMU_PV_EADDRNOTAVAIL;
-	}
+	if (!vpmu_pvs_map(v, gpa, branches, &pages))
+		return -VPMU_PV_EADDRNOTAVAIL;
 	pv_lock(v);
 	vpmu_pvs_disable_all(v, VPMU_PV_ABI_2);
-	old = v->page;
-	v->page = page;
+	old = vpmu_pvs_forget(v);
+	v->page = pages;
 	v->page_gpa = gpa;
-	v->vector = page ? vector : 0;
+	v->branches_gpa = branches;
+	v->vector = gpa ? vector : 0;
 	v->over = 0;
+	v->lbr.seq = 0;
 	for (s = 0; s < VPMU_PV_SLOTS; s++)
 		v->slot[s].seq = 0;
-	if (page) {
-		memset(page, 0, PV_PAGE);
-		page[PVS_WORD(version)] = VPMU_PV_VERSION;
-		page[PVS_WORD(n_slots)] = v->vm->n_slots;
-		pvs_dirtied(v, page, PV_PAGE);
+	pvs_clear_page(v, pages.branches);
+	pvs_clear_page(v, pages.slots);
+	if (gpa) {
+		pages.slots[PVS_WORD(version)] = VPMU_PV_VERSION;
+		pages.slots[PVS_WORD(n_slots)] = v->vm->n_slots;
+		vpmu_pvs_dirtied(v, pages.slots, 8);
 	}
 	pv_unlock(v);
-	if (old)
-		v->ops->gpa_unmap(v->ctx, old, PV_PAGE);
+	vpmu_pvs_unmap(v, &old);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
  *     u32 index, id; u8 abi, slot, throttled, loss; u32 vcpu + 1, or 0
  *     u32 type, flags; u64 config; u32 index of its leader + 1, or 0; u32 overflows
  *     u64 count, enabled, running, period, left, address of a version 1 struct
- *     u16 generation; u8 bytes of that struct; u8 0; u32 0
+ *     u16 generation; u8 bytes of that struct; u8 0; u32 branches that it suppresses
  *   n_told times u64 select, times
  *
  * Body of the section VPMU_STATE_PV_VCPU, version 1, one for each vCPU by rising
@@ -16,14 +16,16 @@
  *   u32 number, vector; u64 address of its page, or 0; u32 n_slots; u32 bytes
  *   n_slots times u32 seq, overflows in this slice, overflows not serviced yet; u32 0
  *   bytes of the provider's own state, where no vpmu_arch saves it
+ *   in version 2 of it, where there is a page of branch records: u64 its address; u32
+ *     seq; u32 [0] recording [1] frozen; while recording 32 times u64 from, to, info,
+ *     the newest first
  *
  * What was parked is not saved: it is made when it is enabled.
  */
-#include <vpmu/state.h>
-
 #include "pv_internal.h"
 
 #define PVST_VERSION		1
+#define PVST_VCPU_BRANCHES	2  /* version of a vCPU's section with branch records */
 #define PVST_HEAD_BYTES		16
 #define PVST_TOTAL_AT		8
 #define PVST_SECTION_BYTES	16
@@ -49,13 +51,15 @@ struct pvst_image {
 	bool seen;
 	uint32_t n_vcpus;     /* sections so far */
 	uint32_t last_vcpu;   /* number of the last one */
+	struct vpmu_error *refused;
 };
 
 struct pvst_vcpu {
 	uint32_t number, n_slots, bytes;
 	uint8_t vector;
-	uint64_t page_gpa;
+	uint64_t page_gpa, branches_gpa;
 	const uint8_t *slots, *provider;
+	struct vpmu_state_cursor branches; /* or no data */
 };
 
 /* Save */
@@ -88,7 +92,8 @@ static void pvst_put_event(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c, u
 	vpmu_state_put(c, ev->gpa, 8);
 	vpmu_state_put(c, ev->generation, 2);
 	vpmu_state_put(c, ev->at_bytes, 1);
-	vpmu_state_put(c, 0, 5);
+	vpmu_state_put(c, 0, 1);
+	vpmu_state_put(c, ev->what.suppress, 4);
 }
 
 static void pvst_put_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
@@ -128,7 +133,8 @@ static int pvst_provider_save(struct vpmu_pv *v, uint8_t *at, size_t room, size_
 
 static int pvst_put_vcpu(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 {
-	size_t head = vpmu_state_section_begin(c, VPMU_STATE_PV_VCPU, PVST_VERSION,
+	unsigned int version = v->branches_gpa ? PVST_VCPU_BRANCHES : PVST_VERSION;
+	size_t head = vpmu_state_section_begin(c, VPMU_STATE_PV_VCPU, version,
 					       VPMU_STATE_MANDATORY);
 	uint32_t n_slots = v->vm->n_slots, s, late;
 	size_t bytes;
@@ -148,7 +154,7 @@ static int pvst_put_vcpu(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 		late = 0;
 		if (sl->event)
 			late = vpmu_pvs_late(v, pv_event_at(v->vm, sl->event - 1), &left);
-		vpmu_state_put(c, v->page ? sl->seq : 0, 4);
+		vpmu_state_put(c, v->page.slots ? sl->seq : 0, 4);
 		vpmu_state_put(c, sl->event ? sl->n_over : 0, 4);
 		vpmu_state_put(c, late, 4);
 		vpmu_state_put(c, 0, 4);
@@ -156,6 +162,8 @@ static int pvst_put_vcpu(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 	if (c->data)
 		ret = pvst_provider_save(v, c->data + c->pos, c->size - c->pos, &bytes);
 	c->pos += bytes;
+	if (v->branches_gpa)
+		vpmu_pvb_put(v, c);
 	vpmu_state_section_end(c, head);
 	return ret;
 }
@@ -232,6 +240,23 @@ int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used)
 
 /* Load: first everything is checked */
 
+/* Says what the guest has had and does not have here. */
+static int pvst_unfit(const struct pvst_image *im, const char *what, uint64_t asked,
+		      uint64_t available)
+{
+	im->refused->what = what;
+	im->refused->asked = asked;
+	im->refused->available = available;
+	return -VPMU_EINVAL;
+}
+
+static int pvst_newer(const struct pvst_image *im, const char *what, uint64_t asked,
+		      uint64_t available)
+{
+	(void)pvst_unfit(im, what, asked, available);
+	return -VPMU_ENOSYS;
+}
+
 static uint64_t pvst_peek(const uint8_t *at, unsigned int bytes)
 {
 	uint64_t value = 0;
@@ -278,7 +303,10 @@ static bool pvst_get_event(const struct pvst_image *im, uint32_t n, struct pvst_
 	ev->gpa = vpmu_state_get(&c, 8);
 	ev->generation = (uint16_t)vpmu_state_get(&c, 2);
 	ev->at_bytes = (uint8_t)vpmu_state_get(&c, 1);
-	return throttled <= 1 && !vpmu_state_get(&c, 5);
+	if (throttled > 1 || vpmu_state_get(&c, 1))
+		return false;
+	ev->what.suppress = (uint32_t)vpmu_state_get(&c, 4);
+	return true;
 }
 
 /* The event of a saved state with @index; they rise. */
@@ -317,17 +345,22 @@ static bool pvst_check_version(const struct vpmu_pv_vm *vm, const struct pvst_ev
 }
 
 /* What it counts need not be counted here, but must be something once opened. */
-static bool pvst_check_what(const struct pv_event *ev)
+static bool pvst_check_what(const struct vpmu_pv_vm *vm, const struct pv_event *ev)
 {
 	const uint32_t rings = VPMU_PV_EVENT_EXCLUDE_USER | VPMU_PV_EVENT_EXCLUDE_KERNEL;
 	const uint32_t whose = VPMU_PV_EVENT_EXCLUDE_HOST | VPMU_PV_EVENT_EXCLUDE_GUEST;
 	const struct pv_what *w = &ev->what;
+	bool branches = w->flags & VPMU_PV_EVENT_BRANCHES;
 
+	if (branches && (ev->abi != VPMU_PV_ABI_2 || !(vm->features & VPMU_PV_HAS_BRANCHES)))
+		return false;
+	if (w->suppress & ~(branches ? VPMU_PV_SUPPRESS_ALL : 0u))
+		return false;
 	if (w->flags & ~PV_EVENT_FLAGS || (w->flags & rings) == rings ||
 	    (w->flags & whose) == whose || (ev->leader && w->flags & VPMU_PV_EVENT_PINNED))
 		return false;
 	return w->type == VPMU_PV_TYPE_HARDWARE || w->type == VPMU_PV_TYPE_HW_CACHE ||
-	       (w->type == VPMU_PV_TYPE_RAW && !(w->config & ~PV_SELECT));
+	       (w->type == VPMU_PV_TYPE_RAW && !(w->config & ~vm->select));
 }
 
 static bool pvst_check_numbers(const struct pv_event *ev)
@@ -378,8 +411,13 @@ static int pvst_check_events(const struct vpmu_pv_vm *vm, const struct pvst_imag
 	uint32_t n, next = 0;
 
 	for (n = 0; n < im->n_events; n++) {
-		if (!pvst_get_event(im, n, &e) || e.index < next || e.index >= vm->n_events ||
-		    !pvst_check_version(vm, &e) || !pvst_check_what(&e.ev) ||
+		if (!pvst_get_event(im, n, &e))
+			return -VPMU_EINVAL;
+		if (e.ev.abi & ~vm->abi)
+			return pvst_unfit(im, "versions of the interface", e.ev.abi,
+					  vm->abi);
+		if (e.index < next || e.index >= vm->n_events ||
+		    !pvst_check_version(vm, &e) || !pvst_check_what(vm, &e.ev) ||
 		    !pvst_check_numbers(&e.ev) || !pvst_check_place(vm, im, &e.ev) ||
 		    !pvst_check_alone(im, n, &e.ev))
 			return -VPMU_EINVAL;
@@ -396,8 +434,12 @@ static int pvst_get_vm(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 
 	im->n_events = (uint32_t)vpmu_state_get(c, 4);
 	im->n_told = (uint32_t)vpmu_state_get(c, 4);
-	if (c->error || im->seen || n_events > vm->n_events || n_slots > vm->n_slots ||
-	    im->n_events > n_events || im->n_told > VPMU_TOLD_MAX ||
+	if (n_events > vm->n_events)
+		return pvst_unfit(im, "events of a VM", n_events, vm->n_events);
+	if (n_slots > vm->n_slots)
+		return pvst_unfit(im, "events enabled on a vCPU", n_slots,
+				  vm->n_slots);
+	if (c->error || im->seen || im->n_events > n_events || im->n_told > VPMU_TOLD_MAX ||
 	    c->size != PVST_FIXED_BYTES + (size_t)im->n_events * PVST_EVENT_BYTES +
 		       (size_t)im->n_told * PVST_TOLD_BYTES)
 		return -VPMU_EINVAL;
@@ -405,14 +447,15 @@ static int pvst_get_vm(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 	im->events = c->data + c->pos;
 	im->told = im->events + (size_t)im->n_events * PVST_EVENT_BYTES;
 	for (i = 0; i < im->n_told; i++)
-		if (pvst_peek(im->told + i * PVST_TOLD_BYTES, 8) & ~PV_SELECT)
+		if (pvst_peek(im->told + i * PVST_TOLD_BYTES, 8) & ~vm->select)
 			return -VPMU_EINVAL;
 	return pvst_check_events(vm, im);
 }
 
 /* The fields of a vCPU's section, which is whole. */
-static bool pvst_get_vcpu(struct vpmu_state_cursor *c, struct pvst_vcpu *out)
+static bool pvst_get_vcpu(struct vpmu_state_cursor *c, uint64_t version, struct pvst_vcpu *out)
 {
+	size_t fixed;
 	uint64_t vector;
 
 	memset(out, 0, sizeof(*out));
@@ -422,10 +465,19 @@ static bool pvst_get_vcpu(struct vpmu_state_cursor *c, struct pvst_vcpu *out)
 	out->page_gpa = vpmu_state_get(c, 8);
 	out->n_slots = (uint32_t)vpmu_state_get(c, 4);
 	out->bytes = (uint32_t)vpmu_state_get(c, 4);
-	if (c->error || vector > 255 || out->n_slots > VPMU_PV_SLOTS ||
-	    c->size - PVST_VCPU_BYTES !=
-	    (size_t)out->n_slots * PVST_SLOT_BYTES + out->bytes)
+	if (c->error || vector > 255 || out->n_slots > VPMU_PV_SLOTS)
 		return false;
+	fixed = PVST_VCPU_BYTES + (size_t)out->n_slots * PVST_SLOT_BYTES;
+	if (c->size < fixed || out->bytes > c->size - fixed)
+		return false;
+	fixed += out->bytes;
+	if (version == PVST_VERSION && c->size != fixed)
+		return false;
+	if (version == PVST_VCPU_BRANCHES) {
+		pvst_cursor(&out->branches, c->data + fixed, c->size - fixed);
+		out->branches_gpa = vpmu_state_get(&out->branches, 8);
+		out->branches.pos = 0;
+	}
 	out->slots = c->data + c->pos;
 	out->provider = out->slots + out->n_slots * PVST_SLOT_BYTES;
 	return true;
@@ -447,30 +499,42 @@ static bool pvst_check_attached(const struct pvst_image *im, const struct pvst_v
 	return true;
 }
 
+static bool pvst_check_branches(const struct vpmu_pv_vm *vm, const struct pvst_vcpu *vcpu)
+{
+	struct vpmu_state_cursor c = vcpu->branches;
+
+	return !c.data || (vm->features & VPMU_PV_HAS_BRANCHES && vcpu->branches_gpa &&
+			   vpmu_pvb_check(&c));
+}
+
 static int pvst_check_vcpu(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
-			   struct pvst_image *im)
+			   uint64_t version, struct pvst_image *im)
 {
 	struct pvst_vcpu vcpu;
 	const struct vpmu_pv *v;
 	uint32_t s;
 
-	if (!im->seen || !pvst_get_vcpu(c, &vcpu) || vcpu.number >= vm->n_vcpus ||
+	if (!im->seen || !pvst_get_vcpu(c, version, &vcpu) ||
 	    (im->n_vcpus && vcpu.number <= im->last_vcpu))
 		return -VPMU_EINVAL;
-	v = pv_vcpus((struct vpmu_pv_vm *)vm)[vcpu.number];
-	if (!v || vcpu.n_slots > vm->n_slots || (vcpu.bytes && !pvst_saves_provider(v)))
+	v = vcpu.number < vm->n_vcpus ? pv_vcpus((struct vpmu_pv_vm *)vm)[vcpu.number] : NULL;
+	if (!v)
+		return pvst_unfit(im, "a vCPU of this number", vcpu.number, vm->n_vcpus);
+	if (vcpu.n_slots > vm->n_slots || (vcpu.bytes && !pvst_saves_provider(v)))
 		return -VPMU_EINVAL;
-	if (vcpu.vector && (vcpu.vector < 32 || !vcpu.page_gpa ||
-			    !(vm->features & VPMU_PV_HAS_VECTOR)))
+	if (vcpu.vector && !(vm->features & VPMU_PV_HAS_VECTOR))
+		return pvst_unfit(im, "an interrupt vector of the guest's choice", vcpu.vector, 0);
+	if (vcpu.page_gpa && !(vm->abi & VPMU_PV_ABI_2))
+		return pvst_unfit(im, "versions of the interface", VPMU_PV_ABI_2, vm->abi);
+	if (vcpu.vector && (vcpu.vector < 32 || !vcpu.page_gpa))
 		return -VPMU_EINVAL;
-	if (!vpmu_pv_range(vcpu.page_gpa, PV_PAGE, PV_PAGE) ||
-	    (vcpu.page_gpa && !(vm->abi & VPMU_PV_ABI_2)))
+	if (!vpmu_pv_range(vcpu.page_gpa, PV_PAGE, PV_PAGE))
 		return -VPMU_EINVAL;
 	for (s = 0; s < vcpu.n_slots; s++)
 		if (pvst_peek(vcpu.slots + s * PVST_SLOT_BYTES, 1) & 1 ||
 		    pvst_peek(vcpu.slots + s * PVST_SLOT_BYTES + 12, 4))
 			return -VPMU_EINVAL;
-	if (!pvst_check_attached(im, &vcpu))
+	if (!pvst_check_attached(im, &vcpu) || !pvst_check_branches(vm, &vcpu))
 		return -VPMU_EINVAL;
 	im->n_vcpus++;
 	im->last_vcpu = vcpu.number;
@@ -550,7 +614,7 @@ static void pvst_attach(struct vpmu_pv *v, const struct pvst_image *im,
 }
 
 static int pvst_load_vcpu(struct vpmu_pv *v, const struct pvst_image *im,
-			  const struct pvst_vcpu *vcpu)
+			  struct pvst_vcpu *vcpu)
 {
 	uint32_t s;
 	int ret;
@@ -560,13 +624,13 @@ static int pvst_load_vcpu(struct vpmu_pv *v, const struct pvst_image *im,
 		if (ret)
 			return ret;
 	}
-	if (vcpu->page_gpa) {
-		v->page = v->ops->gpa_map(v->ctx, vcpu->page_gpa, PV_PAGE);
-		if (!v->page)
-			return -VPMU_EFAULT;
-		v->page_gpa = vcpu->page_gpa;
-		v->vector = vcpu->vector;
+	if (!vpmu_pvs_map(v, vcpu->page_gpa, vcpu->branches_gpa, &v->page)) {
+		memset(&v->page, 0, sizeof(v->page));
+		return -VPMU_EFAULT;
 	}
+	v->page_gpa = vcpu->page_gpa;
+	v->branches_gpa = vcpu->branches_gpa;
+	v->vector = vcpu->vector;
 	for (s = 0; s < vcpu->n_slots; s++)
 		v->slot[s].seq = (uint32_t)pvst_peek(vcpu->slots + s * PVST_SLOT_BYTES, 4);
 	vpmu_pvs_begin(v);
@@ -575,6 +639,8 @@ static int pvst_load_vcpu(struct vpmu_pv *v, const struct pvst_image *im,
 	pvst_attach(v, im, vcpu, true);
 	pv_unlock(v);
 	vpmu_pvs_end(v);
+	if (vcpu->branches.data)
+		vpmu_pvb_load(v, &vcpu->branches);
 	return 0;
 }
 
@@ -589,27 +655,31 @@ static int pvst_section(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 	uint64_t flags = vpmu_state_get(c, 2);
 	uint64_t bytes = vpmu_state_get(c, 4);
 	uint64_t zero = vpmu_state_get(c, 4);
-	uint64_t padded = (bytes + 7) / 8 * 8;
+	uint64_t padded = (bytes + 7) / 8 * 8, known;
 
 	if (c->error || zero || padded > c->size - c->pos)
 		return -VPMU_EINVAL;
 	pvst_cursor(&body, c->data + c->pos, (size_t)bytes);
 	c->pos += (size_t)padded;
+	im->refused->asked = id; /* where the damage is, if it is that */
 	if (id != VPMU_STATE_PV && id != VPMU_STATE_PV_VCPU)
-		return flags & VPMU_STATE_MANDATORY ? -VPMU_ENOSYS : 0;
-	if (version > PVST_VERSION)
-		return -VPMU_ENOSYS;
+		return flags & VPMU_STATE_MANDATORY ?
+		       pvst_newer(im, "a feature that is not known here, section", id, 0) : 0;
+	known = id == VPMU_STATE_PV ? PVST_VERSION : PVST_VCPU_BRANCHES;
+	if (version > known)
+		return pvst_newer(im, "version of a section", version, known);
 	if (!load)
 		return id == VPMU_STATE_PV ? pvst_get_vm(vm, &body, im)
-					   : pvst_check_vcpu(vm, &body, im);
+					   : pvst_check_vcpu(vm, &body, version, im);
 	if (id == VPMU_STATE_PV)
 		return pvst_load_events(vm, im) ? 0 : -VPMU_EFAULT;
-	if (!pvst_get_vcpu(&body, &vcpu))
+	if (!pvst_get_vcpu(&body, version, &vcpu))
 		return -VPMU_EINVAL;
 	return pvst_load_vcpu(pv_vcpus(vm)[vcpu.number], im, &vcpu);
 }
 
-static int pvst_header(struct vpmu_state_cursor *c, uint64_t *sections)
+static int pvst_header(struct vpmu_state_cursor *c, const struct pvst_image *im,
+		       uint64_t *sections)
 {
 	uint64_t magic = vpmu_state_get(c, 4);
 	uint64_t version = vpmu_state_get(c, 4);
@@ -619,7 +689,7 @@ static int pvst_header(struct vpmu_state_cursor *c, uint64_t *sections)
 	if (c->error || magic != VPMU_STATE_MAGIC)
 		return -VPMU_EINVAL;
 	if (version > VPMU_STATE_VERSION)
-		return -VPMU_ENOSYS;
+		return pvst_newer(im, "version of the format", version, VPMU_STATE_VERSION);
 	if (!version || total > c->size || total < PVST_HEAD_BYTES ||
 	    *sections > (total - PVST_HEAD_BYTES) / PVST_SECTION_BYTES)
 		return -VPMU_EINVAL;
@@ -635,7 +705,7 @@ static int pvst_walk(struct vpmu_pv_vm *vm, const void *buf, size_t size,
 	int ret;
 
 	pvst_cursor(&c, buf, size);
-	ret = pvst_header(&c, &sections);
+	ret = pvst_header(&c, im, &sections);
 	for (; !ret && sections; sections--)
 		ret = pvst_section(vm, &c, im, load);
 	if (!ret && c.pos != c.size)
@@ -653,20 +723,32 @@ static bool pvst_complete(const struct pvst_image *im, const struct vpmu_pv_vm *
 	return im->seen && im->n_vcpus == n;
 }
 
+const struct vpmu_error *vpmu_pv_vm_refused(const struct vpmu_pv_vm *vm)
+{
+	return &vm->refused;
+}
+
 int vpmu_pv_vm_load(struct vpmu_pv_vm *vm, const void *buf, size_t size)
 {
 	struct pvst_image im;
 	int ret;
 
 	memset(&im, 0, sizeof(im));
+	memset(&vm->refused, 0, sizeof(vm->refused));
+	im.refused = &vm->refused;
 	ret = pvst_walk(vm, buf, size, &im, false);
 	if (!ret && !pvst_complete(&im, vm))
-		ret = -VPMU_EINVAL;
+		ret = pvst_unfit(&im, "vCPUs are in the state", im.n_vcpus, vm->n_vcpus);
+	if (ret && !vm->refused.what)
+		vm->refused.what = "the state is damaged, in section";
 	if (ret)
 		return ret;
 	vpmu_pv_vm_reset(vm);
 	ret = pvst_walk(vm, buf, size, &im, true);
-	if (ret)
+	if (ret) {
+		(void)pvst_unfit(&im, "memory that the guest has shared, or the host's totals", 1,
+				 0);
 		vpmu_pv_vm_reset(vm);
+	}
 	return ret;
 }

@@ -47,20 +47,28 @@ static int64_t pv2_version(struct vpmu_pv *v, uint64_t word)
 
 static int64_t pv2_setup(struct vpmu_pv *v, uint64_t gpa)
 {
+	const uint32_t more = sizeof(struct vpmu_pv_setup_branches);
+	bool has_more = v->vm->features & VPMU_PV_HAS_BRANCHES;
 	struct vpmu_pv_setup setup;
+	uint64_t branches = 0;
 
 	if (!vpmu_pv_range(gpa, sizeof(setup), 8) ||
 	    v->ops->gpa_read(v->ctx, gpa, &setup, sizeof(setup)))
 		return -VPMU_PV_EFAULT;
-	if (setup.size != sizeof(setup))
+	if (setup.size != sizeof(setup) && (!has_more || setup.size != more))
 		return -VPMU_PV_EINVAL;
+	if (setup.size == more &&
+	    (!vpmu_pv_range(gpa, more, 8) ||
+	     v->ops->gpa_read(v->ctx, gpa + sizeof(setup), &branches, sizeof(branches))))
+		return -VPMU_PV_EFAULT;
 	if (setup.vector && !(v->vm->features & VPMU_PV_HAS_VECTOR))
 		return -VPMU_PV_EOPNOTSUPP;
 	if (setup.vector && (setup.vector < 32 || setup.vector > 255))
 		return -VPMU_PV_ERANGE;
-	if (!vpmu_pv_range(setup.page, PV_PAGE, PV_PAGE))
+	if (!vpmu_pv_range(setup.page, PV_PAGE, PV_PAGE) ||
+	    !vpmu_pv_range(branches, PV_PAGE, PV_PAGE))
 		return -VPMU_PV_EADDRNOTAVAIL;
-	return vpmu_pvs_page(v, setup.page, (uint8_t)setup.vector);
+	return vpmu_pvs_page(v, setup.page, branches, (uint8_t)setup.vector);
 }
 
 /* L */
@@ -111,6 +119,7 @@ static int pv2_open(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *wr
 	memset(&what, 0, sizeof(what));
 	what.type = op->u.open.type;
 	what.flags = op->u.open.flags;
+	what.suppress = op->u.open.suppress;
 	what.config = op->u.open.config;
 	ret = vpmu_pve_check(v, &what, wrong);
 	if (ret)
@@ -140,7 +149,7 @@ static int pv2_check_slot(struct vpmu_pv *v, const struct pv_event *ev,
 	const struct pv_event *leader = vpmu_pve_leader(v->vm, ev);
 
 	*wrong = PV2_AT(slot);
-	if (op->slot >= v->vm->n_slots || !v->page)
+	if (op->slot >= v->vm->n_slots || !v->page.slots)
 		return -VPMU_PV_EINVAL;
 	if (pv_here(v, ev) ? ev->slot != op->slot : v->slot[op->slot].event != 0)
 		return -VPMU_PV_EBUSY;
@@ -214,6 +223,17 @@ static int pv2_event(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *w
 	}
 }
 
+static int pv2_resume(struct vpmu_pv *v, uint16_t *wrong)
+{
+	*wrong = 0;
+	if (!(v->vm->features & VPMU_PV_HAS_BRANCHES))
+		return -VPMU_PV_EOPNOTSUPP;
+	pv_lock(v);
+	vpmu_pvb_resume(v);
+	pv_unlock(v);
+	return 0;
+}
+
 static int pv2_op(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *wrong)
 {
 	int ret;
@@ -230,6 +250,8 @@ static int pv2_op(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *wron
 		ret = pv2_event(v, op, wrong);
 		pv_unlock(v);
 		return ret;
+	case VPMU_PV_RESUME:
+		return pv2_resume(v, wrong);
 	default:
 		*wrong = 0;
 		return -VPMU_PV_ENOSYS;

@@ -6,9 +6,11 @@
 struct direct_event {
 	struct vpmu_event head;
 	uint64_t period; /* of its attr */
-	uint32_t slot;
-	uint32_t zero;
+	uint32_t slot;   /* or DIRECT_FREE */
+	bool enabled;    /* without a slot */
 };
+
+#define DIRECT_FREE	VPMU_SLOTS_MAX
 
 static struct vpmu_direct *direct_of(struct vpmu_provider *p)
 {
@@ -51,8 +53,7 @@ int vpmu_direct_init(struct vpmu_direct *d, const struct vpmu_silicon_config *cf
 static int direct_resolve(const struct vpmu_direct *d,
 			  const struct vpmu_event_attr *attr, struct vpmu_recipe *recipe)
 {
-	return vpmu_event_resolve(d->provider.model, attr->select, attr->fixed,
-				  attr->banks, d->silicon.cfg.supplied, recipe);
+	return vpmu_attr_resolve(d->provider.model, attr, d->silicon.cfg.supplied, recipe);
 }
 
 static enum vpmu_quality direct_quality(struct vpmu_provider *p,
@@ -60,6 +61,8 @@ static enum vpmu_quality direct_quality(struct vpmu_provider *p,
 {
 	struct vpmu_recipe recipe;
 
+	if (attr->no_counter)
+		return VPMU_QUALITY_EXACT;
 	direct_resolve(direct_of(p), attr, &recipe);
 	return recipe.quality;
 }
@@ -85,6 +88,19 @@ static int find_slot(const struct vpmu_direct *d, const struct vpmu_event_attr *
 	return -VPMU_EBUSY;
 }
 
+/* What needs no counter: the guest is alone, so it has it whenever it is enabled. */
+static int direct_create_free(struct vpmu_provider *p, struct vpmu_event *ev,
+			      const struct vpmu_event_attr *attr)
+{
+	if (!attr->shared)
+		return -VPMU_EINVAL;
+	ev->provider = p;
+	ev->quality = VPMU_QUALITY_EXACT;
+	direct_event(ev)->slot = DIRECT_FREE;
+	direct_event(ev)->enabled = false;
+	return 0;
+}
+
 static int direct_create(struct vpmu_provider *p, struct vpmu_event *ev,
 			 const struct vpmu_event_attr *attr)
 {
@@ -95,6 +111,8 @@ static int direct_create(struct vpmu_provider *p, struct vpmu_event *ev,
 
 	if (attr->size < sizeof(*attr))
 		return -VPMU_EINVAL;
+	if (attr->no_counter)
+		return direct_create_free(p, ev, attr);
 	err = direct_resolve(d, attr, &recipe);
 	if (err)
 		return err;
@@ -105,7 +123,7 @@ static int direct_create(struct vpmu_provider *p, struct vpmu_event *ev,
 	ev->quality = recipe.quality;
 	own->period = attr->period;
 	own->slot = (uint32_t)slot;
-	own->zero = 0;
+	own->enabled = false;
 	d->event[slot] = ev;
 	vpmu_silicon_configure(&d->silicon, own->slot, &recipe);
 	return 0;
@@ -116,6 +134,8 @@ static void direct_release(struct vpmu_event *ev)
 	struct vpmu_direct *d = direct_of(ev->provider);
 	uint32_t slot = direct_event(ev)->slot;
 
+	if (slot == DIRECT_FREE)
+		return;
 	d->event[slot] = NULL;
 	d->enabled &= ~(1u << slot);
 	vpmu_silicon_free(&d->silicon, slot);
@@ -126,6 +146,9 @@ static int direct_enable(struct vpmu_event *ev)
 	struct vpmu_direct *d = direct_of(ev->provider);
 	uint32_t slot = direct_event(ev)->slot;
 
+	direct_event(ev)->enabled = true;
+	if (slot == DIRECT_FREE)
+		return 0;
 	d->enabled |= 1u << slot;
 	vpmu_silicon_start(&d->silicon, slot);
 	return 0;
@@ -136,19 +159,27 @@ static void direct_disable(struct vpmu_event *ev)
 	struct vpmu_direct *d = direct_of(ev->provider);
 	uint32_t slot = direct_event(ev)->slot;
 
+	direct_event(ev)->enabled = false;
+	if (slot == DIRECT_FREE)
+		return;
 	d->enabled &= ~(1u << slot);
 	vpmu_silicon_stop(&d->silicon, slot);
 }
 
 static uint64_t direct_read(struct vpmu_event *ev)
 {
-	return vpmu_silicon_read(&direct_of(ev->provider)->silicon, direct_event(ev)->slot);
+	uint32_t slot = direct_event(ev)->slot;
+
+	return slot == DIRECT_FREE ? 0
+		: vpmu_silicon_read(&direct_of(ev->provider)->silicon, slot);
 }
 
 static void direct_arm(struct vpmu_event *ev, uint64_t left)
 {
 	struct direct_event *own = direct_event(ev);
 
+	if (own->slot == DIRECT_FREE)
+		return;
 	vpmu_silicon_arm(&direct_of(ev->provider)->silicon, own->slot,
 			 own->period ? left : VPMU_NEVER, own->period);
 }
@@ -156,9 +187,8 @@ static void direct_arm(struct vpmu_event *ev, uint64_t left)
 static enum vpmu_event_state direct_state(const struct vpmu_event *ev)
 {
 	const struct direct_event *own = (const struct direct_event *)ev;
-	const struct vpmu_direct *d = (const struct vpmu_direct *)ev->provider;
 
-	return d->enabled >> own->slot & 1 ? VPMU_EVENT_ACTIVE : VPMU_EVENT_OFF;
+	return own->enabled ? VPMU_EVENT_ACTIVE : VPMU_EVENT_OFF;
 }
 
 static void direct_begin(struct vpmu_provider *p)
@@ -204,6 +234,11 @@ static uint64_t direct_clock(struct vpmu_provider *p, bool hold)
 	return now;
 }
 
+static void direct_topdown(struct vpmu_event *ev, uint64_t *classes)
+{
+	vpmu_silicon_topdown(&direct_of(ev->provider)->silicon, direct_event(ev)->slot, classes);
+}
+
 const struct vpmu_provider_ops vpmu_direct_ops = {
 	.size = sizeof(struct vpmu_provider_ops),
 	.event_size = (sizeof(struct direct_event) + 7) & ~7u,
@@ -221,4 +256,5 @@ const struct vpmu_provider_ops vpmu_direct_ops = {
 	.save = direct_save,
 	.load = direct_load,
 	.clock = direct_clock,
+	.topdown = direct_topdown,
 };

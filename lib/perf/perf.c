@@ -143,10 +143,12 @@ static int event_resolve(struct vpmu_perf_event *ev, const struct vpmu_perf_syst
 		ev->head.quality = VPMU_QUALITY_EXACT;
 		return 0;
 	}
-	err = vpmu_event_resolve(sys->model, attr->select, attr->fixed, attr->banks,
-				 sys->supplied, &ev->recipe);
+	err = vpmu_attr_resolve(sys->model, attr, sys->supplied, &ev->recipe);
 	ev->head.quality = ev->recipe.quality;
 	ev->allowed = vpmu_event_slots(sys->model, attr->select, attr->fixed);
+	/* Only the counter of SLOTS feeds the metrics. */
+	if (attr->shared == VPMU_SHARED_METRICS && ev->recipe.topdown)
+		ev->allowed &= ~((1u << sys->model->n_gp) - 1);
 	if (!err && !ev->allowed)
 		err = -VPMU_ENOENT;
 	return err;
@@ -354,6 +356,18 @@ uint64_t vpmu_perf_count(struct vpmu_perf_event *ev)
 	if (!cpu || ev->slot < 0 || cpu->held[ev->slot] != ev)
 		return ev->base;
 	return ev->base + vpmu_silicon_read(&cpu->silicon, (unsigned int)ev->slot);
+}
+
+void vpmu_perf_topdown(struct vpmu_perf_event *ev, uint64_t *classes)
+{
+	struct vpmu_perf_cpu *cpu = ev->ctx->cpu;
+	unsigned int i;
+
+	memset(classes, 0, VPMU_TOPDOWN * sizeof(*classes));
+	if (cpu && ev->slot >= 0 && cpu->held[ev->slot] == ev)
+		vpmu_silicon_topdown(&cpu->silicon, (unsigned int)ev->slot, classes);
+	for (i = 0; i < VPMU_TOPDOWN; i++)
+		classes[i] += ev->topdown[i];
 }
 
 void vpmu_perf_arm(struct vpmu_perf_event *ev, uint64_t left)

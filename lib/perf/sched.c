@@ -129,10 +129,13 @@ void vpmu_sched_evict(struct vpmu_perf_event *ev)
 {
 	struct vpmu_perf_cpu *cpu = ev->ctx->cpu;
 	unsigned int slot = (unsigned int)ev->slot;
+	uint64_t classes[VPMU_TOPDOWN];
 
 	if (!cpu || ev->slot < 0 || cpu->held[slot] != ev)
 		return;
 	ev->base += vpmu_silicon_read(&cpu->silicon, slot);
+	vpmu_perf_topdown(ev, classes);
+	memcpy(ev->topdown, classes, sizeof(classes));
 	ev->left = vpmu_silicon_left(&cpu->silicon, slot);
 	vpmu_silicon_free(&cpu->silicon, slot);
 	cpu->held[slot] = NULL;

@@ -116,16 +116,17 @@ static bool spec_number(struct spec_part part, unsigned int base, uint64_t max, 
 
 /* ---- events */
 
-/* perf's names for the architectural events, in the order of vpmu_arch_event. */
+/* perf's generic names: the architectural event, and AMD's encoding or 0. */
 static const struct {
 	const char *name;
 	uint8_t arch;
+	uint16_t amd;
 } spec_generic[] = {
-	{ "cycles", 0 },           { "cpu-cycles", 0 },
-	{ "instructions", 1 },     { "bus-cycles", 2 },
-	{ "cache-references", 3 }, { "cache-misses", 4 },
-	{ "branches", 5 },         { "branch-instructions", 5 },
-	{ "branch-misses", 6 },
+	{ "cycles", 0, 0x0076 },           { "cpu-cycles", 0, 0x0076 },
+	{ "instructions", 1, 0x00c0 },     { "bus-cycles", 2, 0 },
+	{ "cache-references", 3, 0xff60 }, { "cache-misses", 4, 0x0964 },
+	{ "branches", 5, 0x00c2 },         { "branch-instructions", 5, 0x00c2 },
+	{ "branch-misses", 6, 0x00c3 },
 };
 
 /* Not an event of its own: what fixed counter 2 counts. */
@@ -136,8 +137,17 @@ static void spec_row(const struct vpmu_event_def *row, struct spec_event *ev)
 	ev->fixed = row->gp_mask ? -1 : row->fixed;
 	ev->select = 0;
 	if (row->gp_mask)
-		ev->select = (row->select & 0xffu) | (uint64_t)(row->select & 0xf00u) << 24 |
-			     (uint64_t)row->umask << 8;
+		ev->select = (row->select & 0xffu) | (uint64_t)row->umask << 8 |
+			     (uint64_t)row->when << 16 | (uint64_t)(row->select & 0xf00u) << 24 |
+			     (uint64_t)row->umask2 << 40;
+}
+
+static const struct vpmu_event_def *spec_generic_row(const struct vpmu_model *m,
+						     uint8_t arch, uint16_t amd)
+{
+	if (m->vendor == VPMU_VENDOR_AMD)
+		return amd ? vpmu_event_find(m, amd, -1) : NULL;
+	return arch < m->n_arch_events ? vpmu_event_find(m, vpmu_arch_event[arch], -1) : NULL;
 }
 
 static const struct vpmu_event_def *spec_named(const struct spec *sp, struct spec_part part)
@@ -151,9 +161,8 @@ static const struct vpmu_event_def *spec_named(const struct spec *sp, struct spe
 	if (spec_is(part, "ref-cycles") && m->n_fixed > SPEC_REF_CYCLES_FIXED)
 		return vpmu_event_find(m, 0, SPEC_REF_CYCLES_FIXED);
 	for (i = 0; i < sizeof(spec_generic) / sizeof(spec_generic[0]); i++)
-		if (spec_is(part, spec_generic[i].name) &&
-		    spec_generic[i].arch < m->n_arch_events)
-			return vpmu_event_find(m, vpmu_arch_event[spec_generic[i].arch], -1);
+		if (spec_is(part, spec_generic[i].name))
+			return spec_generic_row(m, spec_generic[i].arch, spec_generic[i].amd);
 	return NULL;
 }
 
@@ -211,7 +220,7 @@ static int spec_event(struct spec *sp, struct spec_part part, uint64_t bits,
 
 /* What has been said already. */
 struct spec_said {
-	bool pinned, off, exclusive, period, lbr, user, kernel, guest, host;
+	bool pinned, off, exclusive, period, lbr, pebs, user, kernel, guest, host;
 };
 
 static int spec_target(struct spec *sp, uint32_t n_cpus, struct vpmu_host_event *out)
@@ -328,6 +337,13 @@ static int spec_lbr(struct spec *sp, struct spec_part part, bool filtered,
 	return 0;
 }
 
+static int spec_pebs(struct spec *sp, struct spec_part part, struct spec_said *said,
+		     struct vpmu_host_event *out)
+{
+	out->attr.event.shared = VPMU_SHARED_PEBS;
+	return spec_once(sp, part, &said->pebs);
+}
+
 static int spec_option(struct spec *sp, struct spec_part part, struct spec_said *said,
 		       struct vpmu_host_event *out)
 {
@@ -343,10 +359,12 @@ static int spec_option(struct spec *sp, struct spec_part part, struct spec_said 
 		return spec_period(sp, part, said, out);
 	if (spec_is(part, "lbr") || spec_after(&rest, "lbr="))
 		return spec_lbr(sp, part, rest.n != part.n, said, out);
+	if (spec_is(part, "pebs"))
+		return spec_pebs(sp, part, said, out);
 	if (spec_is_letters(part))
 		return spec_letters(sp, part, said);
 	return spec_wrong(sp, part, part.n ? "no such option" : "nothing between colons",
-			  "pinned, off, exclusive, period=N, lbr[=FILTER], u, k, G or H");
+			  "pinned, off, exclusive, period=N, lbr[=FILTER], pebs, u, k, G or H");
 }
 
 static int spec_options(struct spec *sp, struct vpmu_host_event *out)
@@ -356,8 +374,11 @@ static int spec_options(struct spec *sp, struct vpmu_host_event *out)
 	struct spec_part part;
 	int ret = 0;
 
-	while (!ret && spec_next(sp, &part))
+	while (!ret && spec_next(sp, &part)) {
 		ret = spec_option(sp, part, &said, out);
+		if (!ret && said.lbr && said.pebs)
+			ret = spec_wrong(sp, part, "lbr and pebs in one event", "one of them");
+	}
 	attr->event.pinned = said.pinned;
 	attr->disabled = said.off;
 	attr->exclusive = said.exclusive;

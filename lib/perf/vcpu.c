@@ -87,8 +87,9 @@ static enum vpmu_quality vcpu_quality(struct vpmu_provider *p,
 	const struct vpmu_perf_system *sys = vcpu_of(p)->task.system;
 	struct vpmu_recipe recipe;
 
-	(void)vpmu_event_resolve(sys->model, attr->select, attr->fixed, attr->banks,
-				 sys->supplied, &recipe);
+	if (attr->no_counter)
+		return VPMU_QUALITY_EXACT;
+	(void)vpmu_attr_resolve(sys->model, attr, sys->supplied, &recipe);
 	return recipe.quality;
 }
 
@@ -228,6 +229,11 @@ static int vcpu_load(struct vpmu_provider *p, const void *buf, size_t size)
 	return err;
 }
 
+static void vcpu_topdown(struct vpmu_event *ev, uint64_t *classes)
+{
+	vpmu_perf_topdown(vcpu_event(ev), classes);
+}
+
 const struct vpmu_provider_ops vpmu_vcpu_ops = {
 	.size = sizeof(struct vpmu_provider_ops),
 	.event_size = (sizeof(struct vpmu_perf_event) + 7) & ~7u,
@@ -246,4 +252,5 @@ const struct vpmu_provider_ops vpmu_vcpu_ops = {
 	.load = vcpu_load,
 	.clock = vcpu_clock,
 	.running = vcpu_running,
+	.topdown = vcpu_topdown,
 };

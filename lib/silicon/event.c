@@ -3,10 +3,10 @@
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
 
-/* Rows are sorted by this: event select, then unit mask. */
+/* Rows are sorted by this: event select, unit mask, UnitMask2. */
 static uint32_t row_key(const struct vpmu_event_def *def)
 {
-	return (uint32_t)def->select << 8 | def->umask;
+	return (uint32_t)def->select << 16 | (uint32_t)def->umask << 8 | def->umask2;
 }
 
 /* AMD's event select goes on in bits 35:32. */
@@ -14,9 +14,11 @@ static uint32_t selector_key(const struct vpmu_model *model, uint64_t select)
 {
 	uint32_t event = (uint32_t)(select & VPMU_EVTSEL_EVENT);
 
+	select &= vpmu_event_name_bits(model);
 	if (model->vendor == VPMU_VENDOR_AMD)
 		event |= (uint32_t)(select >> 24) & 0xf00;
-	return event << 8 | (uint32_t)(select & VPMU_EVTSEL_UMASK) >> 8;
+	return event << 16 | (uint32_t)(select & VPMU_EVTSEL_UMASK) |
+	       (uint32_t)((select & VPMU_EVTSEL_UMASK2) >> 40);
 }
 
 static const struct vpmu_event_def *find_fixed(const struct vpmu_model *model, int fixed)
@@ -29,26 +31,32 @@ static const struct vpmu_event_def *find_fixed(const struct vpmu_model *model, i
 	return NULL;
 }
 
+/* What of a selector a row's `when` is compared with. */
+static uint16_t selector_when(uint64_t select)
+{
+	return (uint16_t)((select & VPMU_EVTSEL_CONDITION) >> 16);
+}
+
 const struct vpmu_event_def *vpmu_event_find(const struct vpmu_model *model,
 					     uint64_t select, int fixed)
 {
 	uint32_t key = selector_key(model, select);
-	unsigned int low = 0, high = model->n_events;
+	unsigned int low = 0, high = model->n_events, i;
 
 	if (fixed >= 0)
 		return find_fixed(model, fixed);
 	while (low < high) {
 		unsigned int mid = (low + high) / 2;
-		uint32_t here = row_key(&model->events[mid]);
 
-		if (here == key)
-			return &model->events[mid];
-		if (here < key)
+		if (row_key(&model->events[mid]) < key)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return NULL;
+	for (i = low; i < model->n_events && row_key(&model->events[i]) == key; i++)
+		if (model->events[i].when == selector_when(select))
+			return &model->events[i];
+	return i > low ? &model->events[low] : NULL;
 }
 
 /* Without a clock of the engine's own, one retired instruction is one cycle. */
@@ -61,8 +69,13 @@ static uint64_t clocked(uint64_t signals, uint64_t supplied)
 	return (signals & ~cycles) | VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS);
 }
 
+#define SLOTS_FIXED 3
+
+/* More than happen in any CPU's cycle. */
+#define CMASK_NEVER	16
+
 /*
- * Apply edge, inv and cmask to a recipe of an event of which at most one happens
+ * Apply edge, inv, cmask and EQ to a recipe of an event of which at most one happens
  * in a cycle (@single). Returns false when the combination has no definition.
  */
 static bool condition(struct vpmu_recipe *r, uint64_t select, uint64_t supplied,
@@ -74,8 +87,8 @@ static bool condition(struct vpmu_recipe *r, uint64_t select, uint64_t supplied,
 	if (select & VPMU_EVTSEL_EDGE)
 		return false;
 	if (!cmask)
-		return true;
-	if (!single)
+		return !(select & VPMU_EVTSEL_EQ);
+	if (!single && cmask < CMASK_NEVER)
 		return false;
 	if (cmask == 1)
 		return !inv;
@@ -85,32 +98,93 @@ static bool condition(struct vpmu_recipe *r, uint64_t select, uint64_t supplied,
 	return true;
 }
 
+/* EQ, where the model has it. */
+static uint64_t condition_bits(const struct vpmu_model *model)
+{
+	return VPMU_EVTSEL_CONDITION |
+	       (model->extensions & VPMU_EXT_EQ ? VPMU_EVTSEL_EQ : 0);
+}
+
+#define EVENT_UOPS_RETIRED	0xc2
+#define CYCLE_MOST		16
+
+/*
+ * In no cycle do as many as 16 instructions, or operations of theirs, retire: so those
+ * with fewer are all cycles. It is what Linux samples precisely in place of cycles.
+ */
+static bool every_cycle(const struct vpmu_model *model, uint64_t select)
+{
+	const struct vpmu_event_def *def = vpmu_event_find(model, select, -1);
+	uint64_t conditions = select & condition_bits(model);
+
+	return def && model->vendor == VPMU_VENDOR_INTEL &&
+	       (def->signals == VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS) ||
+		(def->select == EVENT_UOPS_RETIRED && def->umask == 1)) &&
+	       (conditions & ~VPMU_EVTSEL_CMASK) == VPMU_EVTSEL_INV &&
+	       conditions >> VPMU_EVTSEL_CMASK_SHIFT >= CYCLE_MOST;
+}
+
 int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixed,
 		       uint8_t banks, uint64_t supplied, struct vpmu_recipe *recipe)
 {
 	const uint64_t cycles = VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES);
-	const struct vpmu_event_def *def = vpmu_event_find(model, select, fixed);
+	const struct vpmu_event_def *def;
 	struct vpmu_recipe r = { .banks = banks };
 
 	*recipe = r;
+	if (fixed < 0 && every_cycle(model, select))
+		select = vpmu_arch_event[0];
+	def = vpmu_event_find(model, select, fixed);
 	if (!def || !def->signals || (fixed < 0 && !def->gp_mask))
 		return -VPMU_ENOENT;
 	r.signals = clocked(def->signals, supplied);
 	r.shift = def->shift;
 	r.quality = r.signals == def->signals ? def->quality : VPMU_QUALITY_DEFINED;
-	if (fixed < 0 && !condition(&r, select, supplied,
-				    !(supplied & cycles) || def->signals == cycles))
+	if (r.signals & ~supplied || (def->when && def->when != selector_when(select)))
 		return -VPMU_ENOENT;
-	if (r.signals & ~supplied)
+	if (fixed < 0 && !def->when &&
+	    !condition(&r, select & condition_bits(model), supplied,
+		       !(supplied & cycles) || def->signals == cycles))
 		return -VPMU_ENOENT;
+	if (r.signals & cycles && !(VPMU_SIGNALS_UARCH & ~supplied))
+		r.quality = VPMU_QUALITY_MODELLED;
+	r.topdown = fixed == SLOTS_FIXED && !(VPMU_SIGNALS_TOPDOWN & ~supplied);
 	*recipe = r;
 	return 0;
+}
+
+#define OFFCORE_ANY	(1ull << 16)
+#define OFFCORE_LLC	(0xfull << 18)
+#define OFFCORE_DRAM	(1ull << 26)
+
+int vpmu_event_offcore(uint64_t response, struct vpmu_recipe *recipe)
+{
+	static const uint8_t beyond[] = { VPMU_UARCH_READ_LLC, VPMU_UARCH_RFO_LLC,
+					  VPMU_UARCH_CODE_LLC };
+	uint64_t signals = 0;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		if (!(response >> i & 1))
+			continue;
+		if (response & (OFFCORE_ANY | OFFCORE_LLC))
+			signals |= VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(beyond[i]));
+		if (response & (OFFCORE_ANY | OFFCORE_DRAM))
+			signals |= VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(beyond[i] + 1));
+	}
+	recipe->signals &= signals;
+	if (response & 7)
+		return 0;
+	recipe->quality = VPMU_QUALITY_NONE;
+	return -VPMU_ENOENT;
 }
 
 uint64_t vpmu_event_name_bits(const struct vpmu_model *model)
 {
 	uint64_t high = model->vendor == VPMU_VENDOR_AMD ? VPMU_EVTSEL_EVENT_HIGH : 0;
 
+	if (model->extensions & VPMU_EXT_UMASK2)
+		high |= VPMU_EVTSEL_UMASK2;
 	return VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | high;
 }
 
@@ -122,7 +196,8 @@ uint32_t vpmu_event_slots(const struct vpmu_model *model, uint64_t select, int f
 	if (!def)
 		return 0;
 	slots = def->gp_mask;
-	if (def->fixed >= 0 && (fixed >= 0 || !(select & VPMU_EVTSEL_CONDITION)))
+	if (def->fixed >= 0 &&
+	    (fixed >= 0 || !(select & condition_bits(model))))
 		slots |= 1u << (model->n_gp + (unsigned int)def->fixed);
 	return slots;
 }

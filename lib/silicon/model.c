@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#include <vpmu/lbr.h>
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
 
@@ -23,9 +24,24 @@ static const uint16_t amd_event[] = { 0x0076, 0x00c0, 0x00c2, 0x00c3 };
 
 /* The generic ones last: the first match wins. */
 static const struct vpmu_model *const model_all[] = {
+	&vpmu_model_bonnell,
+	&vpmu_model_broadwell,
+	&vpmu_model_core2,
+	&vpmu_model_core_duo,
+	&vpmu_model_goldmont,
+	&vpmu_model_haswell,
 	&vpmu_model_icelake_server,
+	&vpmu_model_ivy_bridge,
+	&vpmu_model_knights,
+	&vpmu_model_nehalem,
+	&vpmu_model_sandy_bridge,
 	&vpmu_model_sapphire_rapids,
+	&vpmu_model_skylake_client,
+	&vpmu_model_granite_rapids,
+	&vpmu_model_clearwater_forest,
 	&vpmu_model_skylake_server,
+	&vpmu_model_tremont,
+	&vpmu_model_westmere,
 	&vpmu_model_zen2,
 	&vpmu_model_zen3,
 	&vpmu_model_zen4,
@@ -79,7 +95,7 @@ static bool model_name_ok(const char *name)
 static const char *check_amd(const struct vpmu_model *m)
 {
 	const uint64_t known = VPMU_CAP_AMD_EXT_CORE | VPMU_CAP_AMD_FREEZE |
-			       VPMU_CAP_AMD_SVM;
+			       VPMU_CAP_AMD_SVM | VPMU_CAP_AMD_LBR;
 
 	if (m->version > 2)
 		return "version out of range";
@@ -91,9 +107,11 @@ static const char *check_amd(const struct vpmu_model *m)
 		return "width out of range";
 	if (m->n_arch_events)
 		return "number of architectural events out of range";
+	if (m->version_most || m->extensions)
+		return "extension of another vendor";
 	if (m->capabilities & ~known)
 		return "unknown capability";
-	if (m->capabilities & VPMU_CAP_AMD_FREEZE && m->version < 2)
+	if (m->capabilities & (VPMU_CAP_AMD_FREEZE | VPMU_CAP_AMD_LBR) && m->version < 2)
 		return "capability of a later version";
 	if (m->version == 2 && !(m->capabilities & VPMU_CAP_AMD_EXT_CORE))
 		return "version without its capability";
@@ -102,9 +120,34 @@ static const char *check_amd(const struct vpmu_model *m)
 
 static const char *check_intel(const struct vpmu_model *m)
 {
-	if (m->capabilities & ~(VPMU_CAP_SMM_FREEZE | VPMU_CAP_FULL_WIDTH))
+	uint64_t lbr = m->capabilities & VPMU_CAP_LBR;
+	uint64_t pebs = m->capabilities & VPMU_CAP_PEBS;
+	uint64_t format = (pebs & VPMU_CAP_PEBS_FORMAT(0xf)) >> VPMU_CAP_PEBS_FORMAT_SHIFT;
+
+	if (m->capabilities & ~(VPMU_CAP_LBR | VPMU_CAP_PEBS | VPMU_CAP_SMM_FREEZE |
+				VPMU_CAP_FULL_WIDTH))
 		return "unknown capability";
+	if (m->version_most && (m->version_most <= m->version || m->version_most > 6))
+		return "version to be asked for out of range";
+	if (m->extensions & ~(VPMU_EXT_UMASK2 | VPMU_EXT_EQ | VPMU_EXT_RDPMC_USER |
+			      VPMU_EXT_RELOAD))
+		return "unknown extension";
+	if (m->extensions && m->version < 6 && m->version_most < 6)
+		return "extension of a later version";
+	if (lbr > VPMU_CAP_LBR_INFO && lbr != VPMU_CAP_LBR_ARCH)
+		return "unknown format of branch records";
+	if (format > 5 || !(pebs & VPMU_CAP_PEBS_BASELINE) != (format < 4))
+		return "unknown format of PEBS records";
+	if (m->topdown && (m->n_fixed < 4 || (m->topdown != 4 && m->topdown != 8)))
+		return "fields of PERF_METRICS out of range";
+	if (pebs && (m->version < 2 || m->version > 5))
+		return "PEBS of another version";
 	return NULL;
+}
+
+static bool entries_ok(uint8_t n)
+{
+	return n <= VPMU_LBR_ENTRIES && !(n & (n - 1u));
 }
 
 static const char *check_head(const struct vpmu_model *m)
@@ -125,12 +168,14 @@ static const char *check_head(const struct vpmu_model *m)
 		return "width out of range";
 	if (m->n_arch_events > VPMU_ARCH_EVENTS)
 		return "number of architectural events out of range";
+	if (m->lbr_entries && !entries_ok(m->lbr_entries))
+		return "number of branch records out of range";
 	if (!m->events || !m->n_events)
 		return "no events";
 	return m->vendor == VPMU_VENDOR_AMD ? check_amd(m) : check_intel(m);
 }
 
-/* Either it is counted, or an option would count it, or nobody ever does. */
+/* Either it is counted, perhaps by an option, or nobody ever does. */
 static const char *check_source(const struct vpmu_event_def *def)
 {
 	if (def->signals & ~VPMU_SIGNALS_ALL)
@@ -143,6 +188,10 @@ static const char *check_source(const struct vpmu_event_def *def)
 		return "not counted, but of a quality";
 	if (def->needs && !*def->needs)
 		return "empty option";
+	if (!def->needs && def->signals & VPMU_SIGNALS_UARCH & ~S(CYCLES))
+		return "modelled without an option";
+	if (def->when & ~(VPMU_EVTSEL_CONDITION >> 16))
+		return "condition out of range";
 	if (def->shift > 15 || (def->shift && !def->signals))
 		return "shift out of range";
 	return NULL;
@@ -154,6 +203,8 @@ static const char *check_row(const struct vpmu_model *m, const struct vpmu_event
 		return "bad name";
 	if (def->select > (m->vendor == VPMU_VENDOR_AMD ? 0xfff : 0xff))
 		return "event select out of range";
+	if (def->umask2 && !(m->extensions & VPMU_EXT_UMASK2))
+		return "UnitMask2 that the model does not have";
 	if (def->gp_mask >> m->n_gp)
 		return "mask names a GP counter that the model does not have";
 	if (def->fixed < -1 || def->fixed >= m->n_fixed)
@@ -165,12 +216,21 @@ static const char *check_row(const struct vpmu_model *m, const struct vpmu_event
 
 static bool sorted(const struct vpmu_event_def *a, const struct vpmu_event_def *b)
 {
-	return a->select < b->select || (a->select == b->select && a->umask < b->umask);
+	if (a->select != b->select)
+		return a->select < b->select;
+	if (a->umask != b->umask)
+		return a->umask < b->umask;
+	return a->umask2 < b->umask2 || (a->umask2 == b->umask2 && a->when < b->when);
 }
 
 static uint16_t encoding(const struct vpmu_event_def *def)
 {
 	return (uint16_t)(def->umask << 8 | def->select);
+}
+
+static bool fixed_ok(const struct vpmu_event_def *def)
+{
+	return encoding(def) == fixed_event[def->fixed] && !def->umask2;
 }
 
 static const char *check_rows(const struct vpmu_model *m, size_t *bad)
@@ -186,7 +246,7 @@ static const char *check_rows(const struct vpmu_model *m, size_t *bad)
 		if (!wrong && i && !sorted(def - 1, def))
 			wrong = "not sorted, or twice";
 		if (!wrong && def->fixed >= 0 && m->vendor == VPMU_VENDOR_INTEL &&
-		    encoding(def) != fixed_event[def->fixed])
+		    !fixed_ok(def))
 			wrong = "not the event of its fixed counter";
 	}
 	return wrong;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #include <vpmu/silicon.h>
 
+_Static_assert(VPMU_SIGNAL_COUNT < 64, "signals are bits of a word");
+
 /*
  * `raw` is a sum of signal totals, `scaled` the same after the recipe's shift;
  * a slot's value and everything it is compared with is scaled.
@@ -12,6 +14,15 @@ static unsigned int next_used(const struct vpmu_silicon *s, unsigned int i)
 	while (i <= VPMU_SLOT_CLOCK && !s->slot[i].used)
 		i++;
 	return i;
+}
+
+/* The lowest of @signals, in halves: 64 bits at once take a library on 32-bit CPUs. */
+static unsigned int first_of(uint64_t signals)
+{
+	uint32_t low = (uint32_t)signals;
+
+	return low ? (unsigned int)__builtin_ctz(low)
+		   : 32u + (unsigned int)__builtin_ctz((uint32_t)(signals >> 32));
 }
 
 #define for_each_used(s, i) \
@@ -37,13 +48,13 @@ int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *
 /* Ask for the totals of @signals as well as for what was asked before. */
 static void pull(struct vpmu_silicon *s, uint64_t signals)
 {
+	uint64_t rest;
 	unsigned int i, b;
 
 	signals |= s->fresh;
 	s->cfg.ops->pull(s->cfg.ctx, signals, &s->now);
-	for (i = 0; i < VPMU_SIGNAL_COUNT; i++) {
-		if (!(signals & VPMU_SIGNAL_BIT(i)))
-			continue;
+	for (rest = signals; rest; rest &= rest - 1) {
+		i = first_of(rest);
 		for (b = 0; b < VPMU_BANK_COUNT; b++)
 			s->now.word[i][b] += s->offset.word[i][b];
 	}
@@ -66,17 +77,41 @@ void vpmu_silicon_begin(struct vpmu_silicon *s)
 
 static uint64_t raw_total(const struct vpmu_silicon *s, const struct vpmu_recipe *r)
 {
-	uint64_t sum = 0;
-	unsigned int i, b;
+	uint64_t sum = 0, rest;
+	unsigned int b;
 
-	for (i = 0; r->signals >> i; i++) {
-		if (!(r->signals & VPMU_SIGNAL_BIT(i)))
-			continue;
+	for (rest = r->signals; rest; rest &= rest - 1)
 		for (b = 0; b < VPMU_BANK_COUNT; b++)
 			if (r->banks & VPMU_BANK_BIT(b))
-				sum += s->now.word[i][b];
-	}
+				sum += s->now.word[first_of(rest)][b];
 	return sum;
+}
+
+/* What has to count for a slot. */
+static uint64_t demanded(const struct vpmu_recipe *r)
+{
+	return r->signals | (r->topdown ? VPMU_SIGNALS_TOPDOWN : 0);
+}
+
+static uint64_t class_total(const struct vpmu_silicon *s, const struct vpmu_recipe *r,
+			    unsigned int i)
+{
+	struct vpmu_recipe one = *r;
+
+	one.signals = VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(VPMU_UARCH_RETIRING + i));
+	return raw_total(s, &one);
+}
+
+/* The slot begins to count at these totals, or has counted until now. */
+static void slot_topdown(const struct vpmu_silicon *s, struct vpmu_slot *slot, bool start)
+{
+	unsigned int i;
+
+	for (i = 0; slot->recipe.topdown && i < VPMU_TOPDOWN; i++)
+		if (start)
+			slot->topdown[i] -= class_total(s, &slot->recipe, i);
+		else
+			slot->topdown[i] += class_total(s, &slot->recipe, i);
 }
 
 static uint64_t slot_value(const struct vpmu_silicon *s, const struct vpmu_slot *slot)
@@ -188,10 +223,10 @@ static void slot_deadline(const struct vpmu_silicon *s, const struct vpmu_slot *
 	const struct vpmu_recipe *r = &slot->recipe;
 	unsigned int awake = awake_banks(s, r), i, b;
 	uint64_t each = share(raw_left(s, slot), count_bits(awake) * count_bits(r->signals));
+	uint64_t rest;
 
-	for (i = 0; r->signals >> i; i++) {
-		if (!(r->signals & VPMU_SIGNAL_BIT(i)))
-			continue;
+	for (rest = r->signals; rest; rest &= rest - 1) {
+		i = first_of(rest);
 		for (b = 0; b < VPMU_BANK_COUNT; b++) {
 			uint64_t here = awake & VPMU_BANK_BIT(b) ? each : 1;
 
@@ -201,13 +236,24 @@ static void slot_deadline(const struct vpmu_silicon *s, const struct vpmu_slot *
 	}
 }
 
+uint64_t vpmu_silicon_counting(const struct vpmu_silicon *s)
+{
+	uint64_t signals = 0;
+	unsigned int i;
+
+	for (i = 0; i < VPMU_SLOTS_MAX; i++)
+		if (s->slot[i].used && s->slot[i].running)
+			signals |= demanded(&s->slot[i].recipe);
+	return signals;
+}
+
 static void send_demand(struct vpmu_silicon *s)
 {
 	uint64_t demand = 0;
 	unsigned int i;
 
 	for_each_used(s, i)
-		demand |= s->slot[i].recipe.signals;
+		demand |= demanded(&s->slot[i].recipe);
 	if (demand == s->demand)
 		return;
 	s->demand = demand;
@@ -218,22 +264,26 @@ static void send_demand(struct vpmu_silicon *s)
 /* The engine counts from this instant's totals: all go anew, or none were and are. */
 static void send_deadlines(struct vpmu_silicon *s)
 {
-	struct vpmu_signal_words left;
+	uint64_t armed = 0, rest;
 	unsigned int i;
-	bool any = false;
 
-	memset(&left, 0xff, sizeof(left));
 	for_each_used(s, i) {
 		const struct vpmu_slot *slot = &s->slot[i];
 
-		if (!slot->running || slot->next == VPMU_NEVER)
-			continue;
-		slot_deadline(s, slot, &left);
-		any = true;
+		if (slot->running && slot->next != VPMU_NEVER)
+			armed |= slot->recipe.signals;
 	}
-	if (!any && !memcmp(&left, &s->left, sizeof(left)))
+	if (!armed && !s->armed)
 		return;
-	s->left = left;
+	for (rest = armed | s->armed; rest; rest &= rest - 1)
+		memset(s->left.word[first_of(rest)], 0xff, sizeof(s->left.word[0]));
+	s->armed = armed;
+	for_each_used(s, i) {
+		const struct vpmu_slot *slot = &s->slot[i];
+
+		if (slot->running && slot->next != VPMU_NEVER)
+			slot_deadline(s, slot, &s->left);
+	}
 	s->cfg.ops->deadline(s->cfg.ctx, &s->left);
 }
 
@@ -268,7 +318,7 @@ void vpmu_silicon_configure(struct vpmu_silicon *s, unsigned int slot,
 {
 	struct vpmu_slot *p = &s->slot[slot];
 
-	batch_open(s, s->demand | recipe->signals);
+	batch_open(s, s->demand | demanded(recipe));
 	memset(p, 0, sizeof(*p));
 	p->recipe = *recipe;
 	p->used = true;
@@ -295,6 +345,7 @@ void vpmu_silicon_start(struct vpmu_silicon *s, unsigned int slot)
 		return;
 	batch_open(s, s->demand);
 	p->count -= raw_total(s, &p->recipe) >> p->recipe.shift;
+	slot_topdown(s, p, true);
 	p->running = true;
 	if (p->next != VPMU_NEVER)
 		s->changed = true;
@@ -309,6 +360,7 @@ void vpmu_silicon_stop(struct vpmu_silicon *s, unsigned int slot)
 		return;
 	batch_open(s, s->demand);
 	p->count = slot_value(s, p);
+	slot_topdown(s, p, false);
 	p->running = false;
 	if (p->next != VPMU_NEVER)
 		s->changed = true;
@@ -324,6 +376,20 @@ uint64_t vpmu_silicon_read(struct vpmu_silicon *s, unsigned int slot)
 	value = slot_value(s, p);
 	vpmu_silicon_commit(s);
 	return value;
+}
+
+void vpmu_silicon_topdown(struct vpmu_silicon *s, unsigned int slot, uint64_t *classes)
+{
+	const struct vpmu_slot *p = &s->slot[slot];
+	unsigned int i;
+
+	batch_open(s, p->running ? demanded(&p->recipe) : 0);
+	for (i = 0; i < VPMU_TOPDOWN; i++) {
+		classes[i] = p->topdown[i];
+		if (p->running && p->recipe.topdown)
+			classes[i] += class_total(s, &p->recipe, i);
+	}
+	vpmu_silicon_commit(s);
 }
 
 void vpmu_silicon_arm(struct vpmu_silicon *s, unsigned int slot, uint64_t left,
@@ -406,26 +472,22 @@ void vpmu_silicon_expire(struct vpmu_silicon *s)
 	vpmu_silicon_commit(s);
 }
 
-void vpmu_silicon_totals(struct vpmu_silicon *s, struct vpmu_signal_words *totals)
+uint64_t vpmu_silicon_total(struct vpmu_silicon *s, enum vpmu_signal signal,
+			    enum vpmu_bank bank)
 {
-	unsigned int i;
+	uint64_t bit = VPMU_SIGNAL_BIT(signal), total;
 
-	batch_open(s, s->cfg.supplied);
-	*totals = s->now;
+	if (!(s->cfg.supplied & bit))
+		return s->offset.word[signal][bank];
+	batch_open(s, bit);
+	total = s->now.word[signal][bank];
 	vpmu_silicon_commit(s);
-	for (i = 0; i < VPMU_SIGNAL_COUNT; i++)
-		if (!(s->cfg.supplied & VPMU_SIGNAL_BIT(i)))
-			memcpy(totals->word[i], s->offset.word[i], sizeof(totals->word[i]));
+	return total;
 }
 
-void vpmu_silicon_rebase(struct vpmu_silicon *s, const struct vpmu_signal_words *totals)
+void vpmu_silicon_rebase(struct vpmu_silicon *s, enum vpmu_signal signal,
+			 enum vpmu_bank bank, uint64_t total)
 {
-	struct vpmu_signal_words now;
-	unsigned int i, b;
-
-	vpmu_silicon_totals(s, &now);
-	for (i = 0; i < VPMU_SIGNAL_COUNT; i++)
-		for (b = 0; b < VPMU_BANK_COUNT; b++)
-			s->offset.word[i][b] += totals->word[i][b] - now.word[i][b];
-	s->fresh = 0;
+	s->offset.word[signal][bank] += total - vpmu_silicon_total(s, signal, bank);
+	s->fresh &= ~VPMU_SIGNAL_BIT(signal);
 }

@@ -203,11 +203,11 @@ static enum vpmu_result both_rdmsr(struct pair *p, uint32_t msr)
 	return ref;
 }
 
-static enum vpmu_result both_rdpmc(struct pair *p, uint32_t rdpmc_idx)
+static enum vpmu_result both_rdpmc(struct pair *p, uint32_t rdpmc_idx, bool user)
 {
 	uint64_t lib_value = UNTOUCHED, ref_value = UNTOUCHED;
-	enum vpmu_result lib = vpmu_arch_rdpmc(p->machine->arch, rdpmc_idx, &lib_value);
-	enum vpmu_result ref = ref_rdpmc(&p->ref, rdpmc_idx, &ref_value);
+	enum vpmu_result lib = vpmu_arch_rdpmc(p->machine->arch, rdpmc_idx, user, &lib_value);
+	enum vpmu_result ref = ref_rdpmc(&p->ref, rdpmc_idx, user, &ref_value);
 
 	compare_access(p, "RDPMC", rdpmc_idx, lib, lib_value, ref, ref_value);
 	return ref;
@@ -223,22 +223,22 @@ static enum vpmu_result both_wrmsr(struct pair *p, uint32_t msr, uint64_t value)
 	return ref;
 }
 
-static void both_cpuid(struct pair *p, uint32_t leaf)
+static void both_cpuid(struct pair *p, uint32_t leaf, uint32_t subleaf)
 {
-	struct vpmu_cpuid lib = { 1, 2, 0xffffffff, 4 };
-	struct ref_cpuid ref = { 1, 2, 0xffffffff, 4 };
+	struct vpmu_cpuid lib = { 0xaa55, 2, 0xffffffff, 4 };
+	struct ref_cpuid ref = { 0xaa55, 2, 0xffffffff, 4 };
 	bool lib_has, ref_has;
 
-	lib_has = vpmu_arch_cpuid(p->machine->arch, leaf, 0, &lib);
-	ref_has = ref_cpuid(&p->ref, leaf, &ref);
+	lib_has = vpmu_arch_cpuid(p->machine->arch, leaf, subleaf, &lib);
+	ref_has = ref_cpuid(&p->ref, leaf, subleaf, &ref);
 	/* without fixed counters their width says nothing */
 	if (leaf == 0xa && !p->cfg->n_fixed) {
 		lib.edx &= ~0x1fe0u;
 		ref.edx &= ~0x1fe0u;
 	}
 	if (lib_has != ref_has || memcmp(&lib, &ref, sizeof(lib)))
-		differ(p, "CPUID %" PRIx32 ": library %d %08x %08x %08x %08x, "
-		       "reference %d %08x %08x %08x %08x", leaf, lib_has, lib.eax, lib.ebx,
+		differ(p, "CPUID %" PRIx32 ".%" PRIx32 ": library %d %08x %08x %08x %08x, "
+		       "reference %d %08x %08x %08x %08x", leaf, subleaf, lib_has, lib.eax, lib.ebx,
 		       lib.ecx, lib.edx, ref_has, ref.eax, ref.ebx, ref.ecx, ref.edx);
 }
 
@@ -248,19 +248,26 @@ static void compare_all(struct pair *p)
 		uint32_t first, n;
 	} range[] = {
 		{ 0x0c1, 8 }, { 0x186, 8 }, { 0x1d9, 1 }, { 0x309, 8 },
-		{ 0x345, 1 }, { 0x38d, 6 }, { 0x4c1, 8 },
+		{ 0x345, 1 }, { 0x38d, 6 }, { 0x4c1, 8 }, { 0x1900, 36 },
+		{ 0x1980, 16 }, { 0x1c8, 2 }, { 0x680, 32 }, { 0x6c0, 32 }, { 0xdc0, 32 },
+		{ 0x14ce, 2 }, { 0x1500, 32 }, { 0x1600, 32 }, { 0x1200, 32 },
 	};
 	uint32_t i, r;
 
 	for (r = 0; r < sizeof(range) / sizeof(range[0]); r++)
 		for (i = 0; i < range[r].n; i++)
 			both_rdmsr(p, range[r].first + i);
-	for (i = 0; i < 9; i++)
-		both_rdpmc(p, i);
-	for (i = 0; i < 4; i++)
-		both_rdpmc(p, 0x40000000 + i);
-	both_cpuid(p, 0x1);
-	both_cpuid(p, 0xa);
+	for (i = 0; i < 18; i++)
+		both_rdpmc(p, i / 2, i & 1);
+	for (i = 0; i < 8; i++)
+		both_rdpmc(p, 0x40000000 + i / 2, i & 1);
+	both_cpuid(p, 0x1, 0);
+	both_cpuid(p, 0x7, 0);
+	both_cpuid(p, 0x7, 1);
+	both_cpuid(p, 0xa, 0);
+	both_cpuid(p, 0x1c, 0);
+	for (i = 0; i < 6; i++)
+		both_cpuid(p, 0x23, i);
 }
 
 static void compare_pmis(struct pair *p)
@@ -311,11 +318,32 @@ static enum vpmu_bank bank_of(enum ref_bank bank)
 	return to[bank];
 }
 
+/* Each from another address, and by another distance. */
+static void record(struct pair *p, enum ref_kind kind, bool user)
+{
+	static const enum vpmu_branch_type type[REF_KINDS] = {
+		[REF_JCC_TAKEN] = VPMU_BRANCH_JCC,
+		[REF_JMP] = VPMU_BRANCH_JMP,
+		[REF_CALL] = VPMU_BRANCH_CALL,
+		[REF_RET] = VPMU_BRANCH_RET,
+		[REF_JMP_INDIRECT] = VPMU_BRANCH_JMP_INDIRECT,
+		[REF_CALL_INDIRECT] = VPMU_BRANCH_CALL_INDIRECT,
+		[REF_FAR] = VPMU_BRANCH_FAR,
+	};
+	uint64_t from = p->instructions * 4, to = p->instructions * 7;
+
+	if (kind == REF_PLAIN || kind == REF_JCC_NOT_TAKEN)
+		return;
+	vpmu_script_branch(&p->machine->script, type[kind], user, from, to);
+	ref_lbr_branch(&p->ref, kind, user, from, to);
+}
+
 static void retire(struct pair *p, enum ref_kind kind, enum ref_bank bank)
 {
 	uint64_t before = p->ref.pmis;
 
 	p->instructions++;
+	record(p, kind, bank == REF_USER || bank == REF_NESTED_USER);
 	vpmu_script_step(&p->machine->script, bank_of(bank), signal_of(kind));
 	ref_instruction(&p->ref, kind, bank);
 	if (p->ref.pmis != before)
@@ -399,10 +427,10 @@ static void perform(struct pair *p, const struct pair_op *op)
 		retire_access(p, both_rdmsr(p, op->reg), REF_KERNEL);
 		break;
 	case PAIR_RDPMC:
-		retire_access(p, both_rdpmc(p, op->reg), op->bank);
+		retire_access(p, both_rdpmc(p, op->reg, op->bank & 1), op->bank);
 		break;
 	case PAIR_CPUID:
-		both_cpuid(p, op->reg);
+		both_cpuid(p, op->reg, (uint32_t)op->value);
 		break;
 	case PAIR_RUN:
 		run(p, op);
@@ -438,9 +466,57 @@ static void configure_reference(struct pair *p)
 		.capabilities = c->capabilities,
 	};
 
+	if (c->capabilities & VPMU_CAP_LBR)
+		ref.lbr = (c->capabilities & VPMU_CAP_LBR) == VPMU_CAP_LBR_ARCH ? REF_LBR_ARCH
+										: REF_LBR_INFO;
+	ref.n_arch_events = 7;
 	switch (c->model->n_models ? c->model->models[0] : 0) {
+	case 14: /* Core Duo: 3C/01 counts the bus clock */
+		ref.width_bits = 40;
+		ref.crystal_shift = 2;
+		ref.umasks = REF_UMASKS_CORE_DUO;
+		break;
+	case 15: /* Core 2 */
+		ref.width_bits = 40;
+		ref.crystal_shift = 2;
+		ref.umasks = REF_UMASKS_CORE2;
+		break;
+	case 28: /* Bonnell */
+		ref.width_bits = 40;
+		ref.crystal_shift = 2;
+		ref.umasks = REF_UMASKS_BONNELL;
+		break;
+	case 26: /* Nehalem */
+	case 37: /* Westmere */
+		ref.crystal_shift = 2;
+		ref.prec_dist = true;
+		ref.uops = true;
+		ref.umasks = REF_UMASKS_NEHALEM;
+		break;
+	case 42: /* Sandy Bridge */
+	case 58: /* Ivy Bridge */
+	case 60: /* Haswell */
+	case 61: /* Broadwell */
+		ref.crystal_shift = 2;
+		ref.prec_dist = true;
+		ref.uops = true;
+		ref.umasks = REF_UMASKS_SKYLAKE;
+		break;
+	case 87: /* Knights Landing */
+		ref.width_bits = 40;
+		ref.crystal_shift = 2;
+		ref.umasks = REF_UMASKS_ATOM;
+		break;
+	case 92: /* Goldmont */
+		ref.crystal_shift = 2;
+		ref.all_taken = true;
+		ref.umasks = REF_UMASKS_ATOM;
+		break;
+	case 134: /* Tremont: 3C/01 counts at the TSC's rate */
+		ref.umasks = REF_UMASKS_ATOM;
+		break;
+	case 78: /* Skylake */
 	case 85: /* Skylake-SP: 25 MHz crystal */
-		ref.n_arch_events = 7;
 		ref.crystal_shift = 4;
 		ref.prec_dist = true;
 		ref.umasks = REF_UMASKS_SKYLAKE;
@@ -452,8 +528,21 @@ static void configure_reference(struct pair *p)
 		ref.umasks = REF_UMASKS_ICELAKE;
 		break;
 	case 143: /* Sapphire Rapids: 3C/01 counts at the TSC's rate */
+	case 173: /* Granite Rapids, with all that version 6 has */
 		ref.n_arch_events = 8;
+		ref.uops = true;
 		ref.umasks = REF_UMASKS_ICELAKE;
+		ref.umask2 = true;
+		ref.eq = true;
+		ref.hides = true;
+		ref.reloads = true;
+		break;
+	case 221: /* Clearwater Forest: likewise; version 6 without RDPMC user disable */
+		ref.n_arch_events = 7;
+		ref.umasks = REF_UMASKS_DARKMONT;
+		ref.umask2 = true;
+		ref.eq = true;
+		ref.reloads = true;
 		break;
 	default:
 		ref.n_arch_events = 8;
@@ -530,8 +619,10 @@ void pair_print(FILE *to, const struct pair_config *cfg, const struct pair_op *o
 		case PAIR_WRMSR:
 			fprintf(to, " %" PRIx32 " %" PRIx64, op[i].reg, op[i].value);
 			break;
-		case PAIR_RDMSR:
 		case PAIR_CPUID:
+			fprintf(to, " %" PRIx32 ".%" PRIx64, op[i].reg, op[i].value);
+			break;
+		case PAIR_RDMSR:
 			fprintf(to, " %" PRIx32, op[i].reg);
 			break;
 		case PAIR_RDPMC:

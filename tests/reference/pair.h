@@ -16,7 +16,7 @@ enum pair_kind {
 	PAIR_WRMSR,   /* reg, value */
 	PAIR_RDMSR,   /* reg */
 	PAIR_RDPMC,   /* reg, bank */
-	PAIR_CPUID,   /* reg: leaf */
+	PAIR_CPUID,   /* reg: leaf; value: sub-leaf */
 	PAIR_RUN,     /* count instructions, the kinds taken from value's digits; bank */
 	PAIR_SMM,     /* into system management mode, or out of it */
 	PAIR_RESET,

@@ -499,7 +499,7 @@ static bool resolve(const struct perf_model *m, struct perf_model_event *e)
 	if (a->no_counter)
 		return true;
 	def = find_row(m, a);
-	if (!def || !def->signals)
+	if (!def || !def->signals || def->needs)
 		return false;
 	e->signals = def->signals;
 	e->allowed = def->gp_mask;

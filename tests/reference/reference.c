@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * The reference model. Sources: SDM vol. 3, "Architectural Performance
- * Monitoring" (versions 1 to 5), "Freezing LBR and Performance Counters on PMI",
- * "Freeze on SMI"; SDM vol. 2, "RDPMC", "CPUID". Register numbers and bits stand
- * here as the manual prints them, on purpose: a wrong constant in the library's
- * headers must not hide itself.
+ * Monitoring" (versions 1 to 6), "Auto Counter Reload", "Freezing LBR and
+ * Performance Counters on PMI", "Freeze on SMI"; SDM vol. 2, "RDPMC", "CPUID".
+ * Register numbers and bits stand here as the manual prints them, on purpose: a
+ * wrong constant in the library's headers must not hide itself.
  */
 #include "reference.h"
 
@@ -44,6 +44,21 @@ static bool has_full_width(const struct ref_pmu *p)
 	return p->cfg.capabilities & BIT(13);
 }
 
+static bool has_block(const struct ref_pmu *p)
+{
+	return p->cfg.version >= 6;
+}
+
+static bool has_reload(const struct ref_pmu *p)
+{
+	return has_block(p) && p->cfg.reloads;
+}
+
+static bool hides(const struct ref_pmu *p)
+{
+	return has_block(p) && p->cfg.hides;
+}
+
 static uint64_t evtsel_accepted(const struct ref_pmu *p)
 {
 	uint64_t bits = 0;
@@ -52,6 +67,15 @@ static uint64_t evtsel_accepted(const struct ref_pmu *p)
 	for (i = 0; i < 32; i++)
 		if (i != 21 || has_any_thread(p))
 			bits |= BIT(i);
+	if (!has_block(p))
+		return bits;
+	bits &= ~BIT(19);
+	if (p->cfg.eq)
+		bits |= BIT(36);
+	if (p->cfg.hides)
+		bits |= BIT(37);
+	if (p->cfg.umask2)
+		bits |= (uint64_t)0xff << 40;
 	return bits;
 }
 
@@ -66,6 +90,8 @@ static uint64_t fixed_ctrl_accepted(const struct ref_pmu *p)
 		if (has_any_thread(p))
 			bits |= BIT(4 * i + 2);
 		bits |= BIT(4 * i + 3);
+		if (hides(p))
+			bits |= BIT(4 * i + 33);
 	}
 	return bits;
 }
@@ -126,7 +152,110 @@ enum ref_event {
 	EV_NEAR_TAKEN,
 	EV_FAR,
 	EV_INDIRECT,
+	EV_TAKEN, /* far ones too */
+	EV_JMP,
+	EV_JMP_INDIRECT,
+	EV_CALL_DIRECT,
+	EV_CALL_INDIRECT,
+	EV_ANY_JMP,
+	EV_INDIRECT_OR_RETURN,
 };
+
+static enum ref_event branch_event_core2(unsigned int umask)
+{
+	return umask == 0x00 ? EV_BRANCHES : umask == 0x0c ? EV_TAKEN : EV_NOBODY;
+}
+
+/* Event 88 of the first Atoms: the types of branches. */
+static enum ref_event branch_type_bonnell(unsigned int umask)
+{
+	switch (umask) {
+	case 0x01:
+		return EV_COND;
+	case 0x02:
+		return EV_JMP;
+	case 0x04:
+		return EV_JMP_INDIRECT;
+	case 0x08:
+		return EV_NEAR_RETURN;
+	case 0x10:
+		return EV_CALL_DIRECT;
+	case 0x20:
+		return EV_CALL_INDIRECT;
+	case 0x41:
+		return EV_COND_TAKEN;
+	}
+	return EV_NOBODY;
+}
+
+static enum ref_event branch_event_nehalem(unsigned int umask)
+{
+	switch (umask) {
+	case 0x00:
+	case 0x04:
+		return EV_BRANCHES;
+	case 0x01:
+		return EV_COND;
+	case 0x02:
+		return EV_NEAR_CALL;
+	}
+	return EV_NOBODY;
+}
+
+/* A clear bit is a kind that counts. */
+static enum ref_event branch_event_atom(unsigned int umask)
+{
+	switch (umask) {
+	case 0x00:
+		return EV_BRANCHES;
+	case 0x7e:
+		return EV_COND;
+	case 0xbf:
+		return EV_FAR;
+	case 0xeb:
+		return EV_INDIRECT;
+	case 0xf7:
+		return EV_NEAR_RETURN;
+	case 0xf9:
+		return EV_NEAR_CALL;
+	case 0xfb:
+		return EV_CALL_INDIRECT;
+	case 0xfd:
+		return EV_CALL_DIRECT;
+	case 0xfe:
+		return EV_COND_TAKEN;
+	}
+	return EV_NOBODY;
+}
+
+/* Branches where another event than C4 has them, or where C4 is an older one's. */
+static enum ref_event older_branch_event(const struct ref_pmu *p, unsigned int select,
+					 unsigned int umask)
+{
+	switch (p->cfg.umasks) {
+	case REF_UMASKS_CORE_DUO:
+		if (umask)
+			return EV_NOBODY;
+		return select == 0xc4 ? EV_BRANCHES : select == 0xc9 ? EV_TAKEN : EV_NOBODY;
+	case REF_UMASKS_BONNELL:
+		if (select == 0x88)
+			return branch_type_bonnell(umask);
+		if (select == 0xc4 && umask == 0x0f)
+			return EV_BRANCHES;
+		return select == 0xc4 ? branch_event_core2(umask) : EV_NOBODY;
+	case REF_UMASKS_CORE2:
+		return select == 0xc4 ? branch_event_core2(umask) : EV_NOBODY;
+	case REF_UMASKS_NEHALEM:
+		return select == 0xc4 ? branch_event_nehalem(umask) : EV_NOBODY;
+	case REF_UMASKS_ATOM:
+		/* Goldmont alone counts what is taken */
+		if (umask == 0x80 && p->cfg.all_taken)
+			return select == 0xc4 ? EV_TAKEN : EV_NOBODY;
+		return select == 0xc4 ? branch_event_atom(umask) : EV_NOBODY;
+	default:
+		return EV_NOBODY;
+	}
+}
 
 static enum ref_event branch_event_skylake(unsigned int umask)
 {
@@ -176,11 +305,48 @@ static enum ref_event branch_event_icelake(unsigned int umask)
 	return EV_NOBODY;
 }
 
+static enum ref_event branch_event_darkmont(unsigned int umask)
+{
+	switch (umask) {
+	case 0x00:
+		return EV_BRANCHES;
+	case 0x03:
+		return EV_COND_TAKEN;
+	case 0x04:
+		return EV_COND_NOT_TAKEN;
+	case 0x07:
+		return EV_COND;
+	case 0x08:
+		return EV_NEAR_RETURN;
+	case 0x10:
+		return EV_CALL_INDIRECT;
+	case 0x20:
+		return EV_CALL_DIRECT;
+	case 0x30:
+		return EV_NEAR_CALL;
+	case 0x40:
+		return EV_JMP_INDIRECT;
+	case 0x50:
+		return EV_INDIRECT;
+	case 0x58:
+		return EV_INDIRECT_OR_RETURN;
+	case 0x80:
+		return EV_JMP;
+	case 0xc0:
+		return EV_ANY_JMP;
+	case 0xfb:
+		return EV_NEAR_TAKEN;
+	}
+	return EV_NOBODY;
+}
+
 static enum ref_event plain_event(const struct ref_pmu *p, uint64_t evtsel)
 {
 	unsigned int select = evtsel & 0xff;
 	unsigned int umask = (evtsel >> 8) & 0xff;
 
+	if (evtsel >> 40 & 0xff)
+		return EV_NOBODY;
 	if (select == 0xc0 && umask == 0x00)
 		return EV_INSTRUCTIONS;
 	/* INST_RETIRED.PREC_DIST, until Sapphire Rapids */
@@ -190,12 +356,16 @@ static enum ref_event plain_event(const struct ref_pmu *p, uint64_t evtsel)
 		return EV_CYCLES;
 	if (select == 0x3c && umask == 0x01)
 		return EV_CRYSTAL;
+	if (p->cfg.umasks >= REF_UMASKS_CORE_DUO && p->cfg.umasks <= REF_UMASKS_ATOM)
+		return older_branch_event(p, select, umask);
 	if (select != 0xc4)
 		return EV_NOBODY;
 	if (p->cfg.umasks == REF_UMASKS_SKYLAKE)
 		return branch_event_skylake(umask);
 	if (p->cfg.umasks == REF_UMASKS_ICELAKE)
 		return branch_event_icelake(umask);
+	if (p->cfg.umasks == REF_UMASKS_DARKMONT)
+		return branch_event_darkmont(umask);
 	return umask == 0x00 ? EV_BRANCHES : EV_NOBODY;
 }
 
@@ -206,8 +376,16 @@ static enum ref_event selected_event(const struct ref_pmu *p, uint64_t evtsel)
 	unsigned int cmask = (evtsel >> 24) & 0xff;
 	bool inv = evtsel & BIT(23);
 	bool edge = evtsel & BIT(18);
+	bool eq = evtsel & BIT(36);
 
+	/* cycles in which not as many as 16 operations retire: all */
+	if ((evtsel & 0xffff) == 0x01c2 && p->cfg.uops && !(evtsel >> 40 & 0xff) && inv &&
+	    cmask >= 16 && !edge && !eq)
+		return EV_CYCLES;
 	if (e == EV_NOBODY || edge)
+		return EV_NOBODY;
+	/* cycles in which it does not happen, or does not "not happen" */
+	if (cmask == 0 && eq)
 		return EV_NOBODY;
 	if (cmask == 0)
 		return e;
@@ -248,6 +426,20 @@ static bool happens(const struct ref_pmu *p, enum ref_event e, enum ref_kind k, 
 		return k == REF_FAR;
 	case EV_INDIRECT:
 		return k == REF_JMP_INDIRECT || k == REF_CALL_INDIRECT;
+	case EV_TAKEN:
+		return is_near_taken(k) || k == REF_FAR;
+	case EV_JMP:
+		return k == REF_JMP;
+	case EV_JMP_INDIRECT:
+		return k == REF_JMP_INDIRECT;
+	case EV_CALL_DIRECT:
+		return k == REF_CALL;
+	case EV_CALL_INDIRECT:
+		return k == REF_CALL_INDIRECT;
+	case EV_ANY_JMP:
+		return k == REF_JMP || k == REF_JMP_INDIRECT;
+	case EV_INDIRECT_OR_RETURN:
+		return k == REF_JMP_INDIRECT || k == REF_CALL_INDIRECT || k == REF_RET;
 	}
 	return false;
 }
@@ -317,6 +509,12 @@ static void raise_pmi(struct ref_pmu *p)
 	p->pmis++;
 	p->pmi_at = p->instructions;
 
+	if (p->debugctl & BIT(11)) {
+		if (p->cfg.version >= 4)
+			set_status(p, 58);
+		else
+			p->debugctl &= ~BIT(0);
+	}
 	if (!(p->debugctl & BIT(12)))
 		return;
 	if (p->cfg.version >= 4) {
@@ -328,9 +526,32 @@ static void raise_pmi(struct ref_pmu *p)
 	}
 }
 
+static uint64_t sign_extended(const struct ref_pmu *p, uint64_t value)
+{
+	uint64_t low = value & 0xffffffff;
+
+	if (low & BIT(31))
+		low |= 0xffffffff00000000;
+	return low & counter_mask(p);
+}
+
+/* @wrapped: the counters that did at this instruction, as in GLOBAL_STATUS. */
+static void reload(struct ref_pmu *p, uint64_t wrapped)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->cfg.n_gp; i++)
+		if (p->gp_cfg_b[i] & wrapped)
+			p->pmc[i] = sign_extended(p, p->gp_cfg_c[i]);
+	for (i = 0; i < p->cfg.n_fixed; i++)
+		if (p->fixed_cfg_b[i] & wrapped)
+			p->fixed[i] = sign_extended(p, p->fixed_cfg_c[i]);
+}
+
 void ref_instruction(struct ref_pmu *p, enum ref_kind kind, enum ref_bank bank)
 {
 	bool gp[REF_GP_MAX] = { false }, fixed[REF_FIXED_MAX] = { false };
+	uint64_t wrapped = 0;
 	bool pmi = false;
 	unsigned int i;
 
@@ -345,18 +566,23 @@ void ref_instruction(struct ref_pmu *p, enum ref_kind kind, enum ref_bank bank)
 
 	for (i = 0; i < p->cfg.n_gp; i++) {
 		if (gp[i] && increment(p, &p->pmc[i])) {
-			set_status(p, i);
+			wrapped |= BIT(i);
+			if (!(p->gp_cfg_b[i] & BIT(i)))
+				set_status(p, i);
 			if (p->evtsel[i] & BIT(20))
 				pmi = true;
 		}
 	}
 	for (i = 0; i < p->cfg.n_fixed; i++) {
 		if (fixed[i] && increment(p, &p->fixed[i])) {
-			set_status(p, 32 + i);
+			wrapped |= BIT(32 + i);
+			if (!(p->fixed_cfg_b[i] & BIT(32 + i)))
+				set_status(p, 32 + i);
 			if (p->fixed_ctrl & BIT(4 * i + 3))
 				pmi = true;
 		}
 	}
+	reload(p, wrapped);
 	if (pmi)
 		raise_pmi(p);
 }
@@ -370,8 +596,8 @@ static bool within(uint32_t msr, uint32_t first, uint32_t n)
 
 /*
  * A PMU register of some model: what is not there faults, it is not foreign.
- * GLOBAL_CTRL has room for 16 fixed counters. What belongs to LBR, PEBS, topdown,
- * extra registers and version 6 is never there in this model.
+ * GLOBAL_CTRL has room for 16 fixed counters. What belongs to PEBS, topdown, and extra
+ * registers is never there in this model.
  */
 static bool is_pmu_register(uint32_t msr)
 {
@@ -393,6 +619,70 @@ static bool is_pmu_register(uint32_t msr)
 	return false;
 }
 
+/* Version 6's block: four registers for each counter. */
+enum block { BLOCK_NONE, BLOCK_COUNTER, BLOCK_EVTSEL, BLOCK_CAUSES, BLOCK_RELOAD };
+
+static enum block gp_block(const struct ref_pmu *p, uint32_t msr)
+{
+	if (!has_block(p) || !within(msr, 0x1900, 4 * p->cfg.n_gp))
+		return BLOCK_NONE;
+	return BLOCK_COUNTER + msr % 4;
+}
+
+static enum block fixed_block(const struct ref_pmu *p, uint32_t msr)
+{
+	if (!has_block(p) || !within(msr, 0x1980, 4 * p->cfg.n_fixed))
+		return BLOCK_NONE;
+	return BLOCK_COUNTER + msr % 4;
+}
+
+static bool block_exists(const struct ref_pmu *p, enum block b, bool fixed)
+{
+	switch (b) {
+	case BLOCK_NONE:
+		return false;
+	case BLOCK_COUNTER:
+		return true;
+	case BLOCK_EVTSEL:
+		return !fixed;
+	case BLOCK_CAUSES:
+	case BLOCK_RELOAD:
+		return has_reload(p);
+	}
+	return false;
+}
+
+/* What a register of the block is, where it exists. */
+static uint64_t *block_register(struct ref_pmu *p, uint32_t msr)
+{
+	unsigned int i = msr % 0x80 / 4;
+
+	switch (gp_block(p, msr)) {
+	case BLOCK_COUNTER:
+		return &p->pmc[i];
+	case BLOCK_EVTSEL:
+		return &p->evtsel[i];
+	case BLOCK_CAUSES:
+		return &p->gp_cfg_b[i];
+	case BLOCK_RELOAD:
+		return &p->gp_cfg_c[i];
+	case BLOCK_NONE:
+		break;
+	}
+	switch (fixed_block(p, msr)) {
+	case BLOCK_COUNTER:
+		return &p->fixed[i];
+	case BLOCK_CAUSES:
+		return &p->fixed_cfg_b[i];
+	case BLOCK_RELOAD:
+		return &p->fixed_cfg_c[i];
+	case BLOCK_EVTSEL:
+	case BLOCK_NONE:
+		break;
+	}
+	return NULL;
+}
+
 /* Is the register there in this configuration? */
 static bool exists(const struct ref_pmu *p, uint32_t msr)
 {
@@ -412,7 +702,8 @@ static bool exists(const struct ref_pmu *p, uint32_t msr)
 		return version >= 2;
 	if (within(msr, 0x391, 2))
 		return version >= 4;
-	return false;
+	return ref_lbr_exists(p, msr) || block_exists(p, gp_block(p, msr), false) ||
+	       block_exists(p, fixed_block(p, msr), true);
 }
 
 static uint64_t global_inuse(const struct ref_pmu *p)
@@ -445,6 +736,10 @@ static uint64_t register_value(const struct ref_pmu *p, uint32_t msr)
 		return p->evtsel[msr - 0x186];
 	if (within(msr, 0x309, p->cfg.n_fixed))
 		return p->fixed[msr - 0x309];
+	if (block_register((struct ref_pmu *)p, msr))
+		return *block_register((struct ref_pmu *)p, msr);
+	if (ref_lbr_exists(p, msr))
+		return ref_lbr_read(p, msr);
 
 	switch (msr) {
 	case 0x1d9:
@@ -473,6 +768,23 @@ enum vpmu_result ref_rdmsr(const struct ref_pmu *p, uint32_t msr, uint64_t *valu
 	return VPMU_HANDLED;
 }
 
+static uint64_t block_accepted(const struct ref_pmu *p, enum block b)
+{
+	switch (b) {
+	case BLOCK_COUNTER:
+		return counter_mask(p);
+	case BLOCK_EVTSEL:
+		return evtsel_accepted(p);
+	case BLOCK_CAUSES:
+		return gp_bits(p) | fixed_bits(p);
+	case BLOCK_RELOAD:
+		return 0xffffffff;
+	case BLOCK_NONE:
+		break;
+	}
+	return 0;
+}
+
 /* The bits that a write may have set; ~0: any. */
 static uint64_t accepted(const struct ref_pmu *p, uint32_t msr)
 {
@@ -482,10 +794,13 @@ static uint64_t accepted(const struct ref_pmu *p, uint32_t msr)
 		return counter_mask(p);
 	if (within(msr, 0x186, p->cfg.n_gp))
 		return evtsel_accepted(p);
+	if (gp_block(p, msr) || fixed_block(p, msr))
+		return block_accepted(p, gp_block(p, msr) + fixed_block(p, msr));
 
 	switch (msr) {
 	case 0x1d9:
 		return BIT(0) | BIT(1) | (p->cfg.version >= 2 ? BIT(12) : 0) |
+		       (p->cfg.lbr != REF_LBR_NONE ? BIT(11) : 0) |
 		       (has_smm_freeze(p) ? BIT(14) : 0);
 	case 0x38d:
 		return fixed_ctrl_accepted(p);
@@ -502,15 +817,6 @@ static uint64_t accepted(const struct ref_pmu *p, uint32_t msr)
 static bool read_only(uint32_t msr)
 {
 	return msr == 0x345 || msr == 0x38e || msr == 0x392;
-}
-
-static uint64_t sign_extended(const struct ref_pmu *p, uint64_t value)
-{
-	uint64_t low = value & 0xffffffff;
-
-	if (low & BIT(31))
-		low |= 0xffffffff00000000;
-	return low & counter_mask(p);
 }
 
 static void store(struct ref_pmu *p, uint32_t msr, uint64_t value)
@@ -531,10 +837,15 @@ static void store(struct ref_pmu *p, uint32_t msr, uint64_t value)
 		p->fixed[msr - 0x309] = value;
 		return;
 	}
+	if (block_register(p, msr)) {
+		*block_register(p, msr) = value;
+		return;
+	}
 
 	switch (msr) {
-	case 0x1d9: /* LBR and BTF are dropped: there is no LBR and no BTF */
-		p->debugctl = value & (BIT(12) | BIT(14));
+	case 0x1d9: /* BTF is dropped, there is none, and LBR where that is elsewhere */
+		p->debugctl = value & (BIT(11) | BIT(12) | BIT(14) |
+				       (p->cfg.lbr == REF_LBR_INFO ? BIT(0) : 0));
 		break;
 	case 0x38d:
 		p->fixed_ctrl = value;
@@ -557,44 +868,108 @@ enum vpmu_result ref_wrmsr(struct ref_pmu *p, uint32_t msr, uint64_t value)
 		return VPMU_NOT_MINE;
 	if (!exists(p, msr) || read_only(msr))
 		return VPMU_FAULT;
+	if (ref_lbr_exists(p, msr))
+		return ref_lbr_write(p, msr, value) ? VPMU_HANDLED : VPMU_FAULT;
 	if (value & ~accepted(p, msr))
 		return VPMU_FAULT;
 	store(p, msr, value);
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result ref_rdpmc(const struct ref_pmu *p, uint32_t rdpmc_idx, uint64_t *value)
+enum vpmu_result ref_rdpmc(const struct ref_pmu *p, uint32_t rdpmc_idx, bool user,
+			   uint64_t *value)
 {
 	uint32_t type = rdpmc_idx >> 16;
 	uint32_t index = rdpmc_idx & 0xffff;
 
 	if (type == 0x0000 && index < p->cfg.n_gp) {
 		*value = p->pmc[index];
+		if (user && hides(p) && (p->evtsel[index] & BIT(37)))
+			*value = 0;
 		return VPMU_HANDLED;
 	}
 	if (type == 0x4000 && index < p->cfg.n_fixed) {
 		*value = p->fixed[index];
+		if (user && hides(p) && (p->fixed_ctrl & BIT(33 + 4 * index)))
+			*value = 0;
 		return VPMU_HANDLED;
 	}
 	return VPMU_FAULT;
 }
 
-bool ref_cpuid(const struct ref_pmu *p, uint32_t leaf, struct ref_cpuid *regs)
+/* Bitmaps where leaf 0AH has numbers, and events that are available. */
+static void leaf_23(const struct ref_pmu *p, uint32_t subleaf, uint32_t available,
+		    struct ref_cpuid *regs)
+{
+	const struct ref_config *c = &p->cfg;
+
+	if (!has_block(p))
+		return;
+	switch (subleaf) {
+	case 0:
+		regs->eax = 0xb | (c->reloads ? 4 : 0);
+		regs->ebx = (c->umask2 ? 1 : 0) | (c->eq ? 2 : 0) | (c->hides ? 4 : 0);
+		break;
+	case 1:
+		regs->eax = gp_bits(p);
+		regs->ebx = fixed_bits(p) >> 32;
+		break;
+	case 2:
+		if (!c->reloads)
+			break;
+		regs->eax = gp_bits(p);
+		regs->ebx = fixed_bits(p) >> 32;
+		regs->ecx = regs->eax;
+		regs->edx = regs->ebx;
+		break;
+	case 3:
+		regs->eax = available;
+		break;
+	}
+}
+
+bool ref_cpuid(const struct ref_pmu *p, uint32_t leaf, uint32_t subleaf,
+	       struct ref_cpuid *regs)
 {
 	/* LLC references, LLC misses, branch misses and slots: nobody counts them */
 	uint32_t unavailable = BIT(3) | BIT(4) | BIT(6) | BIT(7);
 	const struct ref_config *c = &p->cfg;
 
 	if (leaf == 1) {
-		regs->ecx &= ~(uint32_t)BIT(15);
+		regs->ecx &= ~(uint32_t)(BIT(15) | BIT(2)); /* no DS */
+		regs->edx &= ~(uint32_t)BIT(21);
 		if (c->capabilities)
 			regs->ecx |= BIT(15);
 		return true;
 	}
-	if (leaf != 0xa)
+	if (leaf == 7 && subleaf == 1) {
+		regs->eax &= ~(uint32_t)BIT(8);
+		if (has_block(p))
+			regs->eax |= BIT(8);
+		return true;
+	}
+	if (leaf == 7 && !subleaf) {
+		regs->edx &= ~(uint32_t)BIT(19);
+		if (c->lbr == REF_LBR_ARCH)
+			regs->edx |= BIT(19);
+		return true;
+	}
+	if (leaf != 0xa && leaf != 0x1c && leaf != 0x23)
 		return false;
 
 	memset(regs, 0, sizeof(*regs));
+	if (leaf == 0x1c) {
+		if (c->lbr == REF_LBR_ARCH) {
+			regs->eax = BIT(3); /* 32 */
+			regs->ebx = 7;      /* by ring and type, call stack */
+			regs->ecx = BIT(2); /* types */
+		}
+		return true;
+	}
+	if (leaf == 0x23) {
+		leaf_23(p, subleaf, ~unavailable & (BIT(c->n_arch_events) - 1), regs);
+		return true;
+	}
 	regs->eax = c->version | c->n_gp << 8 | c->width_bits << 16 | c->n_arch_events << 24;
 	regs->ebx = unavailable & (BIT(c->n_arch_events) - 1);
 	if (c->version >= 2)
@@ -610,6 +985,7 @@ bool ref_cpuid(const struct ref_pmu *p, uint32_t leaf, struct ref_cpuid *regs)
 
 void ref_smm(struct ref_pmu *p, bool entered)
 {
+	p->in_smm = entered;
 	if (entered) {
 		if (p->debugctl & BIT(14)) {
 			p->smm_frozen = true;
@@ -625,11 +1001,20 @@ void ref_smm(struct ref_pmu *p, bool entered)
 void ref_reset(struct ref_pmu *p, bool init)
 {
 	p->debugctl = 0;
-	if (init)
+	if (init) {
+		if (p->cfg.lbr == REF_LBR_ARCH)
+			p->lbr.filter &= ~BIT(0);
 		return;
+	}
+	memset(&p->lbr, 0, sizeof(p->lbr));
+	p->in_smm = false;
 	memset(p->evtsel, 0, sizeof(p->evtsel));
 	memset(p->pmc, 0, sizeof(p->pmc));
 	memset(p->fixed, 0, sizeof(p->fixed));
+	memset(p->gp_cfg_b, 0, sizeof(p->gp_cfg_b));
+	memset(p->gp_cfg_c, 0, sizeof(p->gp_cfg_c));
+	memset(p->fixed_cfg_b, 0, sizeof(p->fixed_cfg_b));
+	memset(p->fixed_cfg_c, 0, sizeof(p->fixed_cfg_c));
 	p->fixed_ctrl = 0;
 	p->global_ctrl = gp_bits(p);
 	p->global_status = 0;

@@ -3,8 +3,9 @@
 
 #include <string.h>
 
+#include <vpmu/msr.h>
+
 #define BIT(n)		((uint64_t)1 << (n))
-#define WIDTH_MASK	(BIT(48) - 1)
 
 /* splitmix64 */
 static uint64_t random64(struct sequence *s)
@@ -76,7 +77,7 @@ static uint64_t counter_value(struct sequence *s)
 	case 4: /* near the wrap, with bits above the width: faults, or is cut */
 		return -(uint64_t)(1 + below(s, 40));
 	default:
-		return WIDTH_MASK - below(s, 200);
+		return BIT(one_in(s, 3) ? 40 : 48) - 1 - below(s, 200);
 	}
 }
 
@@ -85,7 +86,8 @@ static uint64_t evtsel_value(struct sequence *s)
 	static const uint16_t event[] = {
 		0x00c0, 0x00c0, 0x003c, 0x013c, 0x00c4, 0x01c4, 0x02c4, 0x04c4, 0x08c4,
 		0x10c4, 0x11c4, 0x20c4, 0x40c4, 0x80c4, 0x09c4, 0x01c0, 0x00c5, 0x4f2e,
-		0x412e, 0x01a4, 0x0300, 0x0100, 0x0000,
+		0x412e, 0x01a4, 0x0300, 0x0100, 0x0000, 0x0cc4, 0x0fc4, 0x7ec4, 0xebc4, 0xf9c4,
+		0xfdc4, 0xfec4, 0x00c9, 0x0188, 0x0288, 0x0488, 0x1088, 0x4188,
 	};
 	uint64_t v = event[below(s, sizeof(event) / sizeof(event[0]))];
 
@@ -99,9 +101,24 @@ static uint64_t evtsel_value(struct sequence *s)
 	return v;
 }
 
-static uint64_t fixed_ctrl_value(struct sequence *s)
+/* What version 6 has more, mostly with what a counter then counts nothing by. */
+static uint64_t evtsel_v6(struct sequence *s)
+{
+	uint64_t v = flag(s, 37, 4);
+
+	if (one_in(s, 6))
+		v |= flag(s, 36, 4);
+	if (one_in(s, 12))
+		v |= (uint64_t)below(s, 256) << 40;
+	return v;
+}
+
+static uint64_t fixed_ctrl_value(struct sequence *s, const struct pair_config *cfg)
 {
 	uint64_t v = take(s, 2) & 0xbbb;
+
+	if (cfg->version >= 6)
+		v |= (take(s, 2) & 0x222) << 32;
 
 	if (one_in(s, 8))
 		v |= BIT(below(s, 64));
@@ -135,13 +152,70 @@ static uint64_t status_value(struct sequence *s, const struct pair_config *cfg)
 	       (one_in(s, 3) ? BIT(63) : 0);
 }
 
+static void block_op(struct sequence *s, const struct pair_config *cfg, struct pair_op *op)
+{
+	uint32_t gp = below(s, cfg->n_gp + one_in(s, 10));
+	uint32_t fixed = below(s, cfg->n_fixed + 1 - (cfg->n_fixed && !one_in(s, 10)));
+	bool is_gp = below(s, 3);
+
+	op->reg = (is_gp ? 0x1900 + 4 * gp : 0x1980 + 4 * fixed) + below(s, 4);
+	switch (op->reg % 4) {
+	case 0:
+		op->value = counter_value(s);
+		break;
+	case 1:
+		op->value = evtsel_value(s) | evtsel_v6(s);
+		break;
+	case 2: /* causes: mostly some, and itself */
+		op->value = bits_value(s, cfg) & take(s, 8);
+		if (below(s, 2))
+			op->value |= is_gp ? BIT(gp) : BIT(32 + fixed);
+		break;
+	default: /* short periods, any, and sometimes too much */
+		op->value = below(s, 8) ? (uint32_t)-(1 + below(s, 60)) : any_value(s);
+		break;
+	}
+}
+
 static uint64_t debugctl_value(struct sequence *s)
 {
-	uint64_t v = flag(s, 0, 1) | flag(s, 1, 1) | flag(s, 12, 4) | flag(s, 14, 2);
+	uint64_t v = flag(s, 0, 4) | flag(s, 1, 1) | flag(s, 11, 3) | flag(s, 12, 4) |
+		     flag(s, 14, 2);
 
 	if (one_in(s, 10))
 		v |= BIT(below(s, 64));
 	return v;
+}
+
+/* Filters that let something through, call stacks, or anything. */
+static void lbr_op(struct sequence *s, const struct pair_config *cfg, struct pair_op *op)
+{
+	static const uint32_t select[] = { 0, 1, 2, 0x3c4, 0x3c5, 0x3c6, 0x1fb, 0x0e5 };
+	static const uint32_t ctl[] = {
+		0x7f0007, 0x7f0005, 0x7f0003, 0x38000f, 0x38000d, 0x10007,
+	};
+	static const uint16_t base[][3] = {
+		{ 0x680, 0x6c0, 0xdc0 }, { 0x1500, 0x1600, 0x1200 },
+	};
+	bool arch = (cfg->capabilities & VPMU_CAP_LBR) == VPMU_CAP_LBR_ARCH;
+
+	switch (below(s, 4)) {
+	case 0:
+	case 1:
+		op->reg = arch ? 0x14ce : 0x1c8;
+		op->value = arch ? ctl[below(s, 6)] : select[below(s, 8)];
+		if (one_in(s, 4))
+			op->value ^= BIT(below(s, 32));
+		break;
+	case 2:
+		op->reg = arch ? 0x14cf : 0x1c9;
+		op->value = below(s, 34);
+		break;
+	default:
+		op->reg = base[arch][below(s, 3)] + below(s, 33);
+		op->value = any_value(s);
+		break;
+	}
 }
 
 /* Operations ------------------------------------------------------------------ */
@@ -165,10 +239,18 @@ static void write_op(struct sequence *s, const struct pair_config *cfg, struct p
 	uint32_t fixed = below(s, cfg->n_fixed + 1 - (cfg->n_fixed && !one_in(s, 10)));
 
 	op->kind = PAIR_WRMSR;
+	if (cfg->version >= 6 && below(s, 3) == 0) {
+		block_op(s, cfg, op);
+		return;
+	}
+	if (cfg->capabilities & VPMU_CAP_LBR && one_in(s, 6)) {
+		lbr_op(s, cfg, op);
+		return;
+	}
 	switch (below(s, 32)) {
 	case 0: case 1: case 2: case 3: case 4: case 5:
 		op->reg = 0x186 + gp;
-		op->value = evtsel_value(s);
+		op->value = evtsel_value(s) | (cfg->version >= 6 ? evtsel_v6(s) : 0);
 		break;
 	case 6: case 7: case 8: case 9: case 10: case 11:
 		op->reg = (below(s, 2) ? 0x4c1 : 0x0c1) + gp;
@@ -180,7 +262,7 @@ static void write_op(struct sequence *s, const struct pair_config *cfg, struct p
 		break;
 	case 16: case 17: case 18:
 		op->reg = 0x38d;
-		op->value = fixed_ctrl_value(s);
+		op->value = fixed_ctrl_value(s, cfg);
 		break;
 	case 19: case 20: case 21: case 22:
 		op->reg = 0x38f;
@@ -208,6 +290,9 @@ static void write_op(struct sequence *s, const struct pair_config *cfg, struct p
 static uint32_t read_msr(struct sequence *s)
 {
 	static const uint32_t first[] = { 0x0c1, 0x186, 0x4c1, 0x309 };
+
+	if (one_in(s, 4))
+		return 0x1900 + below(s, 256);
 
 	if (one_in(s, 3))
 		return any_msr(s);
@@ -263,17 +348,18 @@ void sequence_op(struct sequence *s, const struct pair_config *cfg, struct pair_
 		op->kind = one_in(s, 4) ? PAIR_RESET : PAIR_INIT;
 	} else {
 		op->kind = PAIR_CPUID;
-		op->reg = below(s, 16);
+		op->reg = below(s, 2) ? 0x23 : below(s, 16);
+		op->value = below(s, 7);
 	}
 }
 
 static const struct vpmu_model *choose_model(struct sequence *s)
 {
-	const struct vpmu_model *model[16];
+	const struct vpmu_model *model[32];
 	uint32_t n = 0;
 	size_t i;
 
-	for (i = 0; n < 16 && vpmu_model_at(i); i++)
+	for (i = 0; n < 32 && vpmu_model_at(i); i++)
 		if (vpmu_model_at(i)->vendor == VPMU_VENDOR_INTEL)
 			model[n++] = vpmu_model_at(i);
 	return n ? model[below(s, n)] : NULL;
@@ -282,17 +368,26 @@ static const struct vpmu_model *choose_model(struct sequence *s)
 bool sequence_config(struct sequence *s, struct pair_config *cfg)
 {
 	const struct vpmu_model *m = choose_model(s);
-	uint8_t n_fixed;
+	uint8_t n_fixed, most;
+	uint64_t lbr;
 
 	if (!m)
 		return false;
 	n_fixed = m->n_fixed < REF_FIXED_MAX ? m->n_fixed : REF_FIXED_MAX;
 	cfg->model = m;
-	cfg->version = 1 + below(s, m->version);
+	/* the newest as often as all others */
+	most = m->version_most > m->version ? m->version_most : m->version;
+	cfg->version = below(s, 2) ? most : 1 + below(s, most);
 	cfg->n_gp = below(s, 2) ? m->n_gp : 1 + below(s, m->n_gp);
 	cfg->n_fixed = below(s, 2) ? n_fixed : below(s, n_fixed + 1);
 	if (cfg->version == 1)
 		cfg->n_fixed = 0;
-	cfg->capabilities = m->capabilities & (below(s, 2) ? ~(uint64_t)0 : take(s, 8));
+	/* The reference has no PEBS, and branch records of two kinds: others have tests of
+	   their own. */
+	cfg->capabilities = m->capabilities & ~(uint64_t)0x4fff;
+	cfg->capabilities &= below(s, 2) ? ~(uint64_t)0 : take(s, 8);
+	lbr = m->capabilities & VPMU_CAP_LBR;
+	if ((lbr == VPMU_CAP_LBR_INFO || lbr == VPMU_CAP_LBR_ARCH) && below(s, 4))
+		cfg->capabilities |= lbr;
 	return true;
 }

@@ -212,6 +212,17 @@ static int rig_vcpu(struct pv_rig *r, unsigned int n, size_t bytes)
 	return vpmu_pv_init(v->pv, r->vm, n, provider, &v->ops, v);
 }
 
+static void rig_model(struct vpmu_model *m, unsigned int n_gp)
+{
+	m->name = "rig";
+	m->vendor = VPMU_VENDOR_INTEL;
+	m->version = 5;
+	m->n_gp = (uint8_t)n_gp;
+	m->width_bits = 48;
+	m->events = rows[n_gp - 1];
+	m->n_events = 3;
+}
+
 static struct pv_rig *rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg,
 			      const struct vpmu_provider_ops *provider)
 {
@@ -224,13 +235,10 @@ static struct pv_rig *rig_new(unsigned int n_gp, const struct vpmu_pv_config *cf
 	r->direct = provider == &vpmu_direct_ops;
 	r->ram = aligned_alloc(PV_RIG_PAGE, PV_RIG_RAM);
 	memset(r->ram, 0, PV_RIG_RAM);
-	r->model.name = "rig";
-	r->model.vendor = VPMU_VENDOR_INTEL;
-	r->model.version = 5;
-	r->model.n_gp = (uint8_t)n_gp;
-	r->model.width_bits = 48;
-	r->model.events = rows[n_gp - 1];
-	r->model.n_events = 3;
+	if (cfg && cfg->model)
+		r->model = *cfg->model;
+	else
+		rig_model(&r->model, n_gp);
 	vpmu_perf_system_init(&r->sys, &r->model, VPMU_SCRIPT_SUPPLIED, 1000000000, 0);
 	if (cfg)
 		r->cfg = *cfg;
@@ -337,6 +345,22 @@ int64_t pv_rig_setup(struct pv_rig *r, unsigned int vcpu, uint64_t page, uint32_
 
 	memcpy(r->ram + PV_RIG_SETUP, &setup, sizeof(setup));
 	return pv_rig_call(r, vcpu, VPMU_PV_HYPERCALL, VPMU_PV_OP_SETUP, PV_RIG_SETUP, 0);
+}
+
+int64_t pv_rig_setup_branches(struct pv_rig *r, unsigned int vcpu)
+{
+	struct vpmu_pv_setup_branches setup = {
+		.setup = { .size = sizeof(setup), .page = PV_RIG_SLOTS(vcpu) },
+		.branches = PV_RIG_BRANCHES(vcpu),
+	};
+
+	memcpy(r->ram + PV_RIG_SETUP, &setup, sizeof(setup));
+	return pv_rig_call(r, vcpu, VPMU_PV_HYPERCALL, VPMU_PV_OP_SETUP, PV_RIG_SETUP, 0);
+}
+
+struct vpmu_pv_branches *pv_rig_branches(struct pv_rig *r, unsigned int vcpu)
+{
+	return (struct vpmu_pv_branches *)(void *)(r->ram + PV_RIG_BRANCHES(vcpu));
 }
 
 struct vpmu_pv_op pv_rig_op(enum vpmu_pv_op_code code, uint32_t id)

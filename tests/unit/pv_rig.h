@@ -27,6 +27,7 @@
 #define PV_RIG_ATTR	(PV_RIG_PARAMS + 0x100)
 #define PV_RIG_EVENT(n)	(PV_RIG_PARAMS + 0x200 + 16 * (n))
 #define PV_RIG_SETUP	(PV_RIG_PAGE * 6)
+#define PV_RIG_BRANCHES(n) (PV_RIG_PAGE * (7 + (n)))
 
 struct pv_rig;
 
@@ -68,8 +69,8 @@ struct pv_rig {
 #define PV_TOLD		0xc5u /* named, and not counted */
 
 /*
- * @n_gp counters and no fixed one. What @cfg leaves 0 is filled in; NULL: all. NULL is
- * returned when the library refuses it.
+ * @n_gp counters and no fixed one, unless @cfg has a model. What @cfg leaves 0 is filled
+ * in; NULL: all. NULL is returned when the library refuses it.
  */
 struct pv_rig *pv_rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg);
 
@@ -89,6 +90,10 @@ int64_t pv_rig_call(struct pv_rig *r, unsigned int vcpu, uint64_t nr, uint64_t a
 
 /* Version 2. */
 int64_t pv_rig_setup(struct pv_rig *r, unsigned int vcpu, uint64_t page, uint32_t vector);
+
+/* With a page for branch records, PV_RIG_BRANCHES(vcpu). */
+int64_t pv_rig_setup_branches(struct pv_rig *r, unsigned int vcpu);
+struct vpmu_pv_branches *pv_rig_branches(struct pv_rig *r, unsigned int vcpu);
 struct vpmu_pv_op pv_rig_open(uint32_t id, uint32_t flags, uint64_t raw);
 struct vpmu_pv_op pv_rig_enable(uint32_t id, uint32_t slot, uint64_t left, uint64_t period);
 struct vpmu_pv_op pv_rig_op(enum vpmu_pv_op_code op, uint32_t id);

@@ -11,6 +11,7 @@
 #include <script.h>
 #include <vpmu/arch.h>
 #include <vpmu/direct.h>
+#include <vpmu/state.h>
 #include <vpmu/vcpu.h>
 
 #define BIT(n)		((uint64_t)1 << (n))
@@ -46,6 +47,7 @@
 #define EXT		BIT(32)
 #define FREEZE		BIT(33)
 #define SVM		BIT(34)
+#define AMD_LBR		VPMU_CAP_AMD_LBR
 #define LOSS_BASE	0x40000100u
 
 /* Machines ------------------------------------------------------------------ */
@@ -197,7 +199,7 @@ static void test_refusals(void **state)
 		{ __LINE__, 25, 17, { 2, 7, EXT }, -1, -VPMU_EOPNOTSUPP, 7, 6 },
 		{ __LINE__, 25, 17, { 2, 6, EXT }, 1, -VPMU_EOPNOTSUPP, 1, 0 },
 		{ __LINE__, 25, 17, { 2, 6, EXT | BIT(13) }, -1, -VPMU_EOPNOTSUPP,
-		  EXT | BIT(13), EXT | FREEZE | SVM },
+		  EXT | BIT(13), EXT | FREEZE | SVM | AMD_LBR },
 	};
 	unsigned int i;
 
@@ -342,7 +344,7 @@ static enum access expect(uint32_t msr, const struct shape *s, uint64_t *bits)
 	    msr == 0x3f1 || msr == 0x600 || msr == 0x1900 || msr == 0x680)
 		return ABSENT;
 	if ((msr >= 0xc0010230 && msr < 0xc001023c) || (msr >= 0xc0010240 && msr < 0xc0010248) ||
-	    msr == 0xc000010e || (msr >= 0xc0010300 && msr < 0xc0010320) ||
+	    msr == 0xc000010e || msr == 0xc000010f || (msr >= 0xc0010300 && msr < 0xc0010320) ||
 	    (msr >= 0xc0011030 && msr < 0xc001103e))
 		return ABSENT;
 	return OTHERS;
@@ -486,18 +488,18 @@ static void test_rdpmc(void **state)
 		uint64_t value = 99;
 
 		for (k = 0; k < 16; k++) {
-			enum vpmu_result result = vpmu_arch_rdpmc(m->v, k, &value);
+			enum vpmu_result result = vpmu_arch_rdpmc(m->v, k, false, &value);
 
 			assert_int_equal(result, k < shapes[i].n_gp ? VPMU_HANDLED : VPMU_FAULT);
 		}
 		for (k = 0; k < COUNT_OF(bad); k++)
-			assert_int_equal(vpmu_arch_rdpmc(m->v, bad[k], &value), VPMU_FAULT);
+			assert_int_equal(vpmu_arch_rdpmc(m->v, bad[k], false, &value), VPMU_FAULT);
 		wr(m, K7_CTR, ~(uint64_t)0);
 		wr(m, K7_CTL, INSTRUCTIONS | EN_USR);
-		assert_int_equal(vpmu_arch_rdpmc(m->v, 0, &value), VPMU_HANDLED);
+		assert_int_equal(vpmu_arch_rdpmc(m->v, 0, false, &value), VPMU_HANDLED);
 		assert_int_equal(value, MASK48);
 		run(m, VPMU_BANK_USER, 5);
-		assert_int_equal(vpmu_arch_rdpmc(m->v, 0, &value), VPMU_HANDLED);
+		assert_int_equal(vpmu_arch_rdpmc(m->v, 0, false, &value), VPMU_HANDLED);
 		assert_int_equal(value, 4);
 		machine_free(m);
 	}
@@ -1032,7 +1034,18 @@ static size_t save(struct machine *m, uint8_t *buf)
 	return used;
 }
 
-/* Same vendor only; at most what there is. */
+/* The section with the model's name becomes one that nobody knows. */
+static void forget_model(uint8_t *buf, size_t used)
+{
+	size_t at = 16;
+
+	while (at < used && buf[at] != VPMU_STATE_MODEL)
+		at += 16 + (buf[at + 8] + 256u * buf[at + 9] + 7) / 8 * 8;
+	assert_true(at < used);
+	buf[at] = 99;
+}
+
+/* Same vendor and model only; at most what there is. */
 static void test_load_shapes(void **state)
 {
 	static const struct {
@@ -1083,6 +1096,9 @@ static void test_load_shapes(void **state)
 		memset(buf + 16 + 16 + 8, 0, 8);
 		assert_int_equal(vpmu_arch_load(i ? a->v : b->v, buf, used), -VPMU_EINVAL);
 		buf[16 + 16 + 4] ^= 1;
+		assert_int_equal(vpmu_arch_load(i ? a->v : b->v, buf, used), -VPMU_EINVAL);
+		assert_non_null(strstr(vpmu_arch_refused(i ? a->v : b->v)->what, "model"));
+		forget_model(buf, used);
 		assert_int_equal(vpmu_arch_load(i ? a->v : b->v, buf, used), 0);
 		machine_free(a);
 		machine_free(b);
@@ -1260,7 +1276,7 @@ static void oracle_compare(const struct oracle *o, struct machine *m)
 
 	for (i = 0; i < o->s.n_gp; i++) {
 		assert_int_equal(rd(m, ext ? CTL(i) : K7_CTL + i), o->ctl[i]);
-		assert_int_equal(vpmu_arch_rdpmc(m->v, i, &value), VPMU_HANDLED);
+		assert_int_equal(vpmu_arch_rdpmc(m->v, i, false, &value), VPMU_HANDLED);
 		assert_int_equal(value, o->ctr[i]);
 	}
 	if (o->s.version == 2) {

@@ -123,9 +123,10 @@ static void test_bad_pointers(void **state)
 static void cpuid_one(struct fake *f, int version, int n_gp, int n_fixed, uint64_t caps)
 {
 	struct vpmu_cpuid r = { 1, 2, ~0u, 4 };
+	unsigned int sub;
 
 	assert_true(vpmu_arch_cpuid(f->v, 1, 0, &r));
-	assert_int_equal(r.ecx, caps ? ~0u : ~0x8000u);
+	assert_int_equal(r.ecx, caps ? ~4u : ~0x8004u);
 	assert_int_equal(r.eax + r.ebx + r.edx, 1 + 2 + 4);
 	r.ecx = 0;
 	assert_true(vpmu_arch_cpuid(f->v, 1, 0, &r));
@@ -138,8 +139,21 @@ static void cpuid_one(struct fake *f, int version, int n_gp, int n_fixed, uint64
 	assert_int_equal(r.ecx, version == 5 ? (1 << n_fixed) - 1 : 0);
 	assert_int_equal(r.edx, version == 1 ? 0 :
 			 (version == 5 ? 0x8000 : 0) | 48 << 5 | n_fixed);
-	assert_false(vpmu_arch_cpuid(f->v, 0x23, 0, &r));
-	assert_false(vpmu_arch_cpuid(f->v, 7, 0, &r));
+	for (sub = 0; sub < 5; sub++) {
+		struct vpmu_cpuid none = { ~0u, ~0u, ~0u, ~0u };
+
+		assert_true(vpmu_arch_cpuid(f->v, 0x23, sub, &none));
+		assert_int_equal(none.eax | none.ebx | none.ecx | none.edx, 0);
+	}
+	r.eax = ~0u;
+	assert_true(vpmu_arch_cpuid(f->v, 7, 1, &r));
+	assert_int_equal(r.eax, ~0x100u);
+	assert_true(vpmu_arch_cpuid(f->v, 0x1c, 0, &r));
+	assert_int_equal(r.eax | r.ebx | r.ecx | r.edx, 0);
+	r.edx = ~0u;
+	assert_true(vpmu_arch_cpuid(f->v, 7, 0, &r));
+	assert_int_equal(r.eax | r.ebx | r.ecx, 0);
+	assert_int_equal(r.edx, ~0x80000u);
 	assert_int_equal(vpmu_arch_misc_enable(f->v), BIT(7) | BIT(11) | BIT(12));
 }
 
@@ -384,7 +398,7 @@ static void rdpmc_one(struct fake *f, int version, int n_gp, int n_fixed, uint64
 			uint64_t value = 7;
 			enum vpmu_result r;
 
-			r = vpmu_arch_rdpmc(f->v, type[t] << 16 | (unsigned int)i, &value);
+			r = vpmu_arch_rdpmc(f->v, type[t] << 16 | (unsigned int)i, false, &value);
 			assert_int_equal(r, i < n ? VPMU_HANDLED : VPMU_FAULT);
 			assert_int_equal(value, i >= n ? 7 : type[t] ? 200 + i : 100 + i);
 		}

@@ -163,7 +163,7 @@ static void test_slice(void **state)
 	fake_wr(f, PMC, 5);               /* the counter */
 	fake_wr(f, FIXED + 1, 6);
 	fake_rd(f, FIXED + 2);
-	vpmu_arch_rdpmc(f->v, 0x40000002, &value);
+	vpmu_arch_rdpmc(f->v, 0x40000002, false, &value);
 	fake_wr(f, FIXED_CTRL, 0x001);    /* fixed counter 0's own */
 	assert_true(vpmu_arch_slice(f->v));
 	assert_int_equal(fake_events(f), 3);

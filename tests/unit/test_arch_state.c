@@ -129,7 +129,7 @@ static void test_read_changes_nothing(void **state)
 	(void)state;
 	for (msr = 0; msr < 0x2000; msr++) {
 		vpmu_arch_rdmsr(f->v, msr, &value);
-		vpmu_arch_rdpmc(f->v, msr << 20 | msr, &value);
+		vpmu_arch_rdpmc(f->v, msr << 20 | msr, false, &value);
 	}
 	assert_int_equal(save(f->v, after), used);
 	assert_memory_equal(before, after, used);
@@ -231,10 +231,11 @@ static void test_fields(void **state)
 		{ __LINE__, 8, 4, 8, -VPMU_EINVAL },
 		{ __LINE__, 12, 4, 0, -VPMU_EINVAL },
 		{ __LINE__, 12, 4, 1, -VPMU_EINVAL },
-		{ __LINE__, 12, 4, 3, -VPMU_EINVAL },
+		{ __LINE__, 12, 4, 2, -VPMU_EINVAL },
+		{ __LINE__, 12, 4, 4, -VPMU_EINVAL },
 		{ __LINE__, 12, 4, 0xffffffff, -VPMU_EINVAL },
-		{ __LINE__, HEAD, 4, 7, -VPMU_ENOSYS },
-		{ __LINE__, HEAD, 4, 2, -VPMU_EINVAL },
+		{ __LINE__, HEAD, 4, 99, -VPMU_ENOSYS },
+		{ __LINE__, HEAD, 4, 2, -VPMU_ENOSYS }, /* the provider's, of another version */
 		{ __LINE__, HEAD + 4, 2, 3, -VPMU_ENOSYS },
 		{ __LINE__, HEAD + 8, 4, 0xfffffff9, -VPMU_EINVAL },
 		{ __LINE__, HEAD + 8, 4, 8, -VPMU_EINVAL },
@@ -279,7 +280,7 @@ static void test_fields(void **state)
 	}
 	/* a section of a later library is skipped if it may be */
 	memcpy(buf, good, used);
-	put(buf + TOLD + 16, 9, 4);
+	put(buf + TOLD + 16, 99, 4);
 	refused(g, buf, used, -VPMU_ENOSYS);
 	put(buf + TOLD + 16 + 6, 0, 2);
 	assert_int_equal(vpmu_arch_load(g->v, buf, used), 0);
@@ -380,6 +381,8 @@ static struct machine *machine_new(const struct vpmu_model *model, int version,
 	cfg.n_gp = n_gp;
 	cfg.n_fixed = n_fixed;
 	cfg.capabilities = model->capabilities;
+	if (version == 1 || version > 5)
+		cfg.capabilities &= ~VPMU_CAP_PEBS;
 	cfg.provider = &m->direct.provider;
 	cfg.ops = &m->script.ops;
 	cfg.ctx = &m->script;

@@ -7,7 +7,7 @@
 #include <vpmu/msr.h>
 
 #define USER		VPMU_BANK_USER
-#define N_SLOTS		11
+#define N_SLOTS		12
 #define EVENT_MAX	128 /* bytes */
 #define CMASK(n)	((uint64_t)(n) << VPMU_EVTSEL_CMASK_SHIFT)
 
@@ -111,7 +111,7 @@ static void test_ops_are_complete(void **state)
 	assert_ptr_equal(r->d.provider.ops, o);
 	assert_string_equal(r->d.provider.model->name, "icelake-server");
 	assert_int_equal(r->d.provider.n_gp, 8);
-	assert_int_equal(r->d.provider.n_fixed, 3);
+	assert_int_equal(r->d.provider.n_fixed, 4);
 }
 
 static void test_init_fails(void **state)
@@ -288,7 +288,7 @@ static void test_save_load_goes_on(void **state)
 	struct rig *r = *state, *other = calloc(1, sizeof(*other));
 	uint64_t seed = 11, left[COUNT_OF(guest)], base[COUNT_OF(guest)];
 	unsigned int i, before[COUNT_OF(guest)], step;
-	uint8_t buf[1024], again[1024];
+	uint8_t buf[4096], again[4096];
 	size_t used, used_again;
 
 	guest_start(r, NULL);
@@ -305,7 +305,7 @@ static void test_save_load_goes_on(void **state)
 	assert_int_equal(used, used_again);
 
 	rig_init(other, VPMU_SCRIPT_SUPPLIED);
-	for (i = 0; i < VPMU_SIGNAL_CYCLES; i++)
+	for (i = 0; i < VPMU_SIGNAL_UARCH; i++)
 		other->sc.total.word[i][USER] = 12345 + i;
 	assert_int_equal(vpmu_direct_ops.load(&other->d.provider, buf, used), 0);
 	assert_int_equal(vpmu_direct_ops.save(&other->d.provider, again, used, &used_again), 0);
@@ -341,7 +341,7 @@ static void test_load_malformed(void **state)
 {
 	const struct vpmu_provider_ops *o = &vpmu_direct_ops;
 	struct rig *r = *state;
-	uint8_t buf[1024] = { 0 }, *cut;
+	uint8_t buf[4096] = { 0 }, *cut;
 	size_t used, size;
 
 	assert_int_equal(create(r, 0, 0xc0, -1, 0), 0);
@@ -362,9 +362,9 @@ static void test_load_malformed(void **state)
 		free(cut);
 	}
 	expect_load(r, buf, used + 1, -VPMU_EINVAL);
-	buf[0]++;
+	buf[0] = VPMU_SIGNAL_COUNT + 1;
 	expect_load(r, buf, used, -VPMU_ENOSYS);
-	buf[0]--, buf[4]++;
+	buf[0] = VPMU_SIGNAL_LBR_INSERTS, buf[4]++;
 	expect_load(r, buf, used, -VPMU_ENOSYS);
 	buf[4]--, buf[8 + 7] = 0x80;
 	expect_load(r, buf, used, -VPMU_EINVAL);
@@ -377,12 +377,27 @@ static void test_load_fewer_signals(void **state)
 {
 	struct rig *r = *state;
 	uint8_t buf[8 + 4 * 8] = { 1, 0, 0, 0, 4, 0, 0, 0, 77 };
-	struct vpmu_signal_words totals;
 
 	expect_load(r, buf, sizeof(buf), 0);
-	vpmu_silicon_totals(&r->d.silicon, &totals);
-	assert_int_equal(totals.word[VPMU_SIGNAL_INSTRUCTIONS][0], 77);
-	assert_int_equal(totals.word[VPMU_SIGNAL_BRANCHES][0], 0);
+	assert_int_equal(vpmu_silicon_total(&r->d.silicon, VPMU_SIGNAL_INSTRUCTIONS, 0), 77);
+	assert_int_equal(vpmu_silicon_total(&r->d.silicon, VPMU_SIGNAL_BRANCHES, 0), 0);
+}
+
+/* What earlier libraries do not know is there when it has happened. */
+static void test_load_inserts(void **state)
+{
+	struct rig *r = *state;
+	uint8_t buf[4096];
+	size_t used, less;
+
+	assert_int_equal(vpmu_direct_ops.save(&r->d.provider, buf, sizeof(buf), &less), 0);
+	assert_int_equal(buf[0], VPMU_SIGNAL_LBR_INSERTS);
+	vpmu_silicon_rebase(&r->d.silicon, VPMU_SIGNAL_LBR_INSERTS, USER, 7);
+	assert_int_equal(vpmu_direct_ops.save(&r->d.provider, buf, sizeof(buf), &used), 0);
+	assert_int_equal(used, less + 8 * VPMU_BANK_COUNT);
+	vpmu_silicon_rebase(&r->d.silicon, VPMU_SIGNAL_LBR_INSERTS, USER, 5);
+	expect_load(r, buf, used, 0);
+	assert_int_equal(vpmu_silicon_total(&r->d.silicon, VPMU_SIGNAL_LBR_INSERTS, USER), 7);
 }
 
 /* An engine that cannot tell the kinds apart counts the rest all the same. */
@@ -414,6 +429,7 @@ int main(void)
 		CASE(test_save_load_goes_on),
 		CASE(test_load_malformed),
 		CASE(test_load_fewer_signals),
+		CASE(test_load_inserts),
 		CASE(test_poor_engine),
 	};
 

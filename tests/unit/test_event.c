@@ -5,7 +5,7 @@
 #include <vpmu/msr.h>
 
 #define S(name)		VPMU_SIGNAL_BIT(VPMU_SIGNAL_##name)
-#define NO_CLOCK	(VPMU_SIGNALS_ALL & ~S(CYCLES))
+#define NO_CLOCK	(VPMU_SIGNALS_ALL & ~VPMU_SIGNALS_UARCH)
 #define USER		VPMU_BANKS_USER
 #define CMASK(n)	((uint64_t)(n) << VPMU_EVTSEL_CMASK_SHIFT)
 #define KINDS		(S(JCC_TAKEN) | S(JCC_NOT_TAKEN) | S(JMP) | S(CALL) | S(RET) | \
@@ -28,7 +28,7 @@ static void test_every_model_is_sound(void **state)
 		if (wrong)
 			fail_msg("%s, event %zu: %s", m->name, bad, wrong);
 	}
-	assert_true(i >= 8);
+	assert_true(i >= 21);
 	assert_null(vpmu_model_at(SIZE_MAX));
 }
 
@@ -42,7 +42,24 @@ static void test_model_find(void **state)
 		{ VPMU_VENDOR_INTEL, 6, 108, "icelake-server" },
 		{ VPMU_VENDOR_INTEL, 6, 143, "sapphire-rapids" },
 		{ VPMU_VENDOR_INTEL, 6, 207, "sapphire-rapids" },
+		{ VPMU_VENDOR_INTEL, 6, 173, "granite-rapids" },
+		{ VPMU_VENDOR_INTEL, 6, 174, "granite-rapids" },
+		{ VPMU_VENDOR_INTEL, 6, 221, "clearwater-forest" },
 		{ VPMU_VENDOR_INTEL, 6, 85, "skylake-server" },
+		{ VPMU_VENDOR_INTEL, 6, 14, "core-duo" },
+		{ VPMU_VENDOR_INTEL, 6, 15, "core2" },
+		{ VPMU_VENDOR_INTEL, 6, 23, "core2" },
+		{ VPMU_VENDOR_INTEL, 6, 28, "bonnell" },
+		{ VPMU_VENDOR_INTEL, 6, 26, "nehalem" },
+		{ VPMU_VENDOR_INTEL, 6, 44, "westmere" },
+		{ VPMU_VENDOR_INTEL, 6, 42, "sandy-bridge" },
+		{ VPMU_VENDOR_INTEL, 6, 58, "ivy-bridge" },
+		{ VPMU_VENDOR_INTEL, 6, 60, "haswell" },
+		{ VPMU_VENDOR_INTEL, 6, 61, "broadwell" },
+		{ VPMU_VENDOR_INTEL, 6, 94, "skylake-client" },
+		{ VPMU_VENDOR_INTEL, 6, 133, "knights" },
+		{ VPMU_VENDOR_INTEL, 6, 95, "goldmont" },
+		{ VPMU_VENDOR_INTEL, 6, 134, "tremont" },
 		{ VPMU_VENDOR_INTEL, 6, 1, "generic" },
 		{ VPMU_VENDOR_INTEL, 6, 255, "generic" },
 		{ VPMU_VENDOR_INTEL, 15, 106, NULL },
@@ -89,9 +106,14 @@ static void test_find_everything(void **state)
 		bool amd = m->vendor == VPMU_VENDOR_AMD;
 		uint64_t other = amd ? ~0xf0000ffffull : ~0xffffull;
 
+		if (m->extensions & VPMU_EXT_UMASK2)
+			other &= ~(0xffull << 40);
 		memset(row, 0, sizeof(row));
 		for (k = 0; k < m->n_events; k++)
-			row[m->events[k].select << 8 | m->events[k].umask] = &m->events[k];
+			if (!m->events[k].umask2 &&
+			    (!k || m->events[k].select != m->events[k - 1].select ||
+			     m->events[k].umask != m->events[k - 1].umask))
+				row[m->events[k].select << 8 | m->events[k].umask] = &m->events[k];
 		for (code = 0; code < (amd ? 1u << 20 : 1u << 16); code++) {
 			uint64_t select = (code >> 8 & 0xff) | (code & 0xff) << 8 |
 					  (uint64_t)(code >> 16) << 32;
@@ -101,6 +123,35 @@ static void test_find_everything(void **state)
 				fail_msg("%s %llx", m->name, (unsigned long long)select);
 		}
 	}
+}
+
+/* Every UnitMask2 of each select and unit mask that has a row, by looking at them all. */
+static void test_find_umask2(void **state)
+{
+	const struct vpmu_event_def *want, *def;
+	const struct vpmu_model *m;
+	unsigned int umask2, found = 0;
+	size_t i, k, n;
+
+	(void)state;
+	for (i = 0; (m = vpmu_model_at(i)); i++) {
+		if (!(m->extensions & VPMU_EXT_UMASK2))
+			continue;
+		for (k = 0; k < m->n_events * 256u; k++) {
+			def = &m->events[k / 256];
+			umask2 = k % 256;
+			want = NULL;
+			for (n = 0; n < m->n_events; n++)
+				if (m->events[n].select == def->select &&
+				    m->events[n].umask == def->umask &&
+				    m->events[n].umask2 == umask2 && !want)
+					want = &m->events[n];
+			assert_ptr_equal(vpmu_event_find(m, def->select | def->umask << 8 |
+							 (uint64_t)umask2 << 40, -1), want);
+			found += want == def && umask2;
+		}
+	}
+	assert_int_equal(found, 5); /* Clearwater Forest's */
 }
 
 struct resolved {
@@ -114,6 +165,7 @@ struct resolved {
 
 #define EXACT	VPMU_QUALITY_EXACT
 #define DEFINED	VPMU_QUALITY_DEFINED
+#define MODELLED VPMU_QUALITY_MODELLED
 #define NONE	VPMU_QUALITY_NONE
 
 static const struct resolved resolved[] = {
@@ -160,6 +212,34 @@ static const struct resolved resolved[] = {
 	{ 85, 0x80c4, -1, 0, 0, NONE },
 	{ 1, 0x00c4, -1, S(BRANCHES), 0, EXACT },
 	{ 1, 0x20c4, -1, 0, 0, NONE },
+	/* From Sandy Bridge to Skylake they are the same, with a bus clock at first. */
+	{ 42, 0x013c, -1, S(INSTRUCTIONS), 2, DEFINED },
+	{ 94, 0x013c, -1, S(INSTRUCTIONS), 4, DEFINED },
+	{ 42, 0x01c4, -1, S(JCC_TAKEN) | S(JCC_NOT_TAKEN), 0, EXACT },
+	{ 58, 0x20c4, -1, KINDS & ~(S(JCC_NOT_TAKEN) | S(FAR)), 0, EXACT },
+	{ 60, 0x02c4, -1, S(CALL) | S(CALL_INDIRECT), 0, EXACT },
+	{ 61, 0x08c4, -1, S(RET), 0, EXACT },
+	{ 94, 0x40c4, -1, S(FAR), 0, EXACT },
+	/* Nehalem's have unit masks where later ones have none, and none for many. */
+	{ 26, 0x01c0, -1, S(INSTRUCTIONS), 0, EXACT },
+	{ 44, 0x04c4, -1, S(BRANCHES), 0, EXACT },
+	{ 44, 0x01c4, -1, S(JCC_TAKEN) | S(JCC_NOT_TAKEN), 0, EXACT },
+	{ 26, 0x20c4, -1, 0, 0, NONE },
+	/* Core 2 and Core Duo; the latter is of version 1. */
+	{ 15, 0, 2, S(INSTRUCTIONS), 0, DEFINED },
+	{ 15, 0x013c, -1, S(INSTRUCTIONS), 2, DEFINED },
+	{ 15, 0x0cc4, -1, KINDS & ~S(JCC_NOT_TAKEN), 0, DEFINED },
+	{ 15, 0x01c4, -1, 0, 0, NONE },
+	{ 14, 0x00c9, -1, KINDS & ~S(JCC_NOT_TAKEN), 0, DEFINED },
+	{ 14, 0, 0, 0, 0, NONE },
+	/* Atoms say what they leave out, and the first one has an event for its types. */
+	{ 28, 0x0188, -1, S(JCC_TAKEN) | S(JCC_NOT_TAKEN), 0, EXACT },
+	{ 28, 0x2088, -1, S(CALL_INDIRECT), 0, EXACT },
+	{ 95, 0x7ec4, -1, S(JCC_TAKEN) | S(JCC_NOT_TAKEN), 0, EXACT },
+	{ 95, 0xf9c4, -1, S(CALL) | S(CALL_INDIRECT), 0, EXACT },
+	{ 134, 0xebc4, -1, S(JMP_INDIRECT) | S(CALL_INDIRECT), 0, EXACT },
+	{ 134, 0xfec4, -1, S(JCC_TAKEN), 0, EXACT },
+	{ 133, 0xbfc4, -1, S(FAR), 0, EXACT },
 	{ 106, 0x01c0, -1, S(INSTRUCTIONS), 0, EXACT },
 	{ 85, 0x01c0, -1, S(INSTRUCTIONS), 0, EXACT },
 	/* Bits that do not matter. */
@@ -176,6 +256,13 @@ static const struct resolved resolved[] = {
 	{ 106, 0x00c4 | CMASK(2) | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, DEFINED },
 	{ 106, 0x013c | CMASK(2) | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, DEFINED },
 	{ 106, 0x00c0 | CMASK(1) | VPMU_EVTSEL_INV, -1, 0, 0, NONE },
+	/* What Linux takes for cycles with PEBS. */
+	{ 60, 0x01c2 | CMASK(16) | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, DEFINED },
+	{ 85, 0x01c0 | CMASK(32) | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, DEFINED },
+	{ 60, 0x01c2 | CMASK(15) | VPMU_EVTSEL_INV, -1, 0, 0, NONE },
+	{ 60, 0x01c2 | CMASK(16), -1, 0, 0, NONE },
+	{ 60, 0x01c2 | CMASK(16) | VPMU_EVTSEL_INV | VPMU_EVTSEL_EDGE, -1, 0, 0, NONE },
+	{ 60, 0x02c2 | CMASK(16) | VPMU_EVTSEL_INV, -1, 0, 0, NONE },
 	{ 106, 0x00c0 | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, EXACT },
 	{ 106, 0x003c | VPMU_EVTSEL_EDGE | CMASK(1), -1, 0, 0, NONE },
 	{ 106, 0x00c4 | VPMU_EVTSEL_EDGE, -1, 0, 0, NONE },
@@ -203,6 +290,63 @@ static void test_resolve(void **state)
 	}
 }
 
+#define U(name)	VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(VPMU_UARCH_##name))
+#define INV	VPMU_EVTSEL_INV
+
+/* What a model of the micro-architecture adds. */
+static const struct resolved modelled[] = {
+	{ 106, 0x412e, -1, U(READ_DRAM) | U(RFO_DRAM) | U(CODE_DRAM), 0, MODELLED },
+	{ 106, 0x4f2e, -1, U(READ_LLC) | U(RFO_LLC) | U(CODE_LLC) | U(READ_DRAM) |
+	  U(RFO_DRAM) | U(CODE_DRAM), 0, MODELLED },
+	{ 106, 0x00c5, -1, U(MISP_TAKEN) | U(MISP_NOT_TAKEN) | U(MISP_RET) | U(MISP_JMP) |
+	  U(MISP_CALL), 0, MODELLED },
+	{ 106, 0x01a4, -1, U(RETIRING) | U(BAD_SPECULATION) | U(FRONTEND_BOUND) |
+	  U(BACKEND_BOUND), 0, MODELLED },
+	{ 106, 0x81d0, -1, U(LOADS), 0, EXACT },
+	{ 106, 0x10d1, -1, U(LOAD_LLC) | U(LOAD_DRAM), 0, MODELLED },
+	{ 106, 0x003c, -1, S(CYCLES), 0, MODELLED },
+	{ 106, 0x0000, 2, S(CYCLES), 0, MODELLED },
+	{ 106, 0x0000, 0, S(INSTRUCTIONS), 0, EXACT },
+	{ 143, 0x10a4, -1, U(MEMORY_BOUND), 0, MODELLED },
+	/* With a condition, as another event; no other condition has a definition. */
+	{ 106, 0x04a3 | CMASK(4), -1, U(STALLS), 0, MODELLED },
+	{ 106, 0x04a3, -1, 0, 0, NONE },
+	{ 106, 0x04a3 | CMASK(5), -1, 0, 0, NONE },
+	{ 106, 0x04a3 | CMASK(4) | INV, -1, 0, 0, NONE },
+	{ 106, 0x010e, -1, U(RETIRING), 0, MODELLED },
+	{ 106, 0x010e | CMASK(1) | INV, -1, U(STALLS), 0, MODELLED },
+	{ 106, 0x010e | CMASK(1), -1, 0, 0, NONE },
+	{ 106, 0x010d | CMASK(1) | VPMU_EVTSEL_EDGE, -1, U(MISP_TAKEN) | U(MISP_NOT_TAKEN) |
+	  U(MISP_RET) | U(MISP_JMP) | U(MISP_CALL) | U(CLEARS), 0, MODELLED },
+	{ 143, 0x0947 | CMASK(9), -1, U(STALL_LLC), 0, MODELLED },
+	/* More than a cycle has: never, or always. */
+	{ 106, 0x00c0 | CMASK(16), -1, 0, 0, DEFINED },
+	{ 106, 0x00c0 | CMASK(16) | INV, -1, S(CYCLES), 0, MODELLED },
+	{ 106, 0x00c0 | CMASK(15) | INV, -1, 0, 0, NONE },
+	/* Still nobody. */
+	{ 106, 0x01c3, -1, 0, 0, NONE },
+	{ 106, 0x04d3, -1, 0, 0, NONE },
+};
+
+static void test_resolve_modelled(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(modelled); i++) {
+		const struct resolved *t = &modelled[i];
+		const struct vpmu_model *m = vpmu_model_find(VPMU_VENDOR_INTEL, 6, t->model);
+		struct vpmu_recipe r;
+		int err = vpmu_event_resolve(m, t->select, t->fixed, USER, VPMU_SIGNALS_ALL, &r);
+
+		if (err != (t->quality == NONE ? -VPMU_ENOENT : 0) ||
+		    r.signals != t->signals || r.shift != t->shift || r.quality != t->quality)
+			fail_msg("row %zu (%s %llx): %d, signals %llx, quality %d", i, m->name,
+				 (unsigned long long)t->select, err,
+				 (unsigned long long)r.signals, r.quality);
+	}
+}
+
 /* With a clock of the engine's own, cycles are its, and cmask has no definition. */
 static void test_resolve_with_clock(void **state)
 {
@@ -211,6 +355,9 @@ static void test_resolve_with_clock(void **state)
 
 	(void)state;
 	assert_int_equal(vpmu_event_resolve(m, 0x3c, -1, USER, VPMU_SIGNALS_ALL, &r), 0);
+	assert_true(r.signals == S(CYCLES));
+	assert_int_equal(r.quality, MODELLED);
+	assert_int_equal(vpmu_event_resolve(m, 0x3c, -1, USER, NO_CLOCK | S(CYCLES), &r), 0);
 	assert_true(r.signals == S(CYCLES));
 	assert_int_equal(r.quality, DEFINED);
 	assert_int_equal(vpmu_event_resolve(m, 0x3c | CMASK(2) | VPMU_EVTSEL_INV, -1, USER,
@@ -221,6 +368,11 @@ static void test_resolve_with_clock(void **state)
 	assert_true(r.signals == 0);
 	assert_int_equal(vpmu_event_resolve(m, 0xc0 | CMASK(1), -1, USER,
 					    VPMU_SIGNALS_ALL, &r), -VPMU_ENOENT);
+	assert_int_equal(vpmu_event_resolve(m, 0xc0 | CMASK(15) | VPMU_EVTSEL_INV, -1, USER,
+					    VPMU_SIGNALS_ALL, &r), -VPMU_ENOENT);
+	assert_int_equal(vpmu_event_resolve(m, 0xc0 | CMASK(16) | VPMU_EVTSEL_INV, -1, USER,
+					    VPMU_SIGNALS_ALL, &r), 0);
+	assert_true(r.signals == S(CYCLES));
 	assert_int_equal(vpmu_event_resolve(m, 0xc0, -1, USER, VPMU_SIGNALS_ALL, &r), 0);
 	assert_true(r.signals == S(INSTRUCTIONS));
 }
@@ -296,11 +448,11 @@ struct broken_amd {
 static void sound_amd(struct broken_amd *b)
 {
 	static const struct vpmu_event_def events[] = {
-		{ "LS_NOT_HALTED_CYC", 0x76, 0, -1, 0, DEFINED, 0x3f, S(CYCLES), NULL },
-		{ "EX_RET_INSTR", 0xc0, 0, -1, 0, EXACT, 0x3f, S(INSTRUCTIONS), NULL },
-		{ "EX_RET_BRN", 0xc2, 0, -1, 0, DEFINED, 0x3f, S(BRANCHES), NULL },
-		{ "EX_RET_BRN_MISP", 0xc3, 0, -1, 0, NONE, 0x3f, 0, NULL },
-		{ "EX_RET_FUSED_INSTR", 0x1d0, 0, -1, 0, EXACT, 0x3f, S(BRANCHES), NULL },
+		{ "LS_NOT_HALTED_CYC", 0x76, 0, 0, -1, 0, DEFINED, 0x3f, S(CYCLES), NULL, 0, 0 },
+		{ "EX_RET_INSTR", 0xc0, 0, 0, -1, 0, EXACT, 0x3f, S(INSTRUCTIONS), NULL, 0, 0 },
+		{ "EX_RET_BRN", 0xc2, 0, 0, -1, 0, DEFINED, 0x3f, S(BRANCHES), NULL, 0, 0 },
+		{ "EX_RET_BRN_MISP", 0xc3, 0, 0, -1, 0, NONE, 0x3f, 0, NULL, 0, 0 },
+		{ "EX_RET_FUSED_INSTR", 0x1d0, 0, 0, -1, 0, EXACT, 0x3f, S(BRANCHES), NULL, 0, 0 },
 	};
 	size_t bad;
 
@@ -480,7 +632,9 @@ static void test_broken_head(void **state)
 	b.m.width_bits = 31, expect_wrong(&b, 9);
 	b.m.width_bits = 64, expect_wrong(&b, 9);
 	b.m.n_arch_events = 9, expect_wrong(&b, 9);
-	b.m.capabilities |= 1, expect_wrong(&b, 9);
+	b.m.capabilities |= 6, expect_wrong(&b, 9);
+	b.m.lbr_entries = 12, expect_wrong(&b, 9);
+	b.m.lbr_entries = 64, expect_wrong(&b, 9);
 	b.m.events = NULL, expect_wrong(&b, 9);
 	b.m.n_events = 0, expect_wrong(&b, 0);
 	b.m.n_fixed = 4, expect_wrong(&b, 9);   /* no event for fixed counter 3 */
@@ -511,7 +665,9 @@ static void test_broken_rows(void **state)
 	b.e[6].shift = 16, expect_wrong(&b, 6);
 	b.e[1].needs = NULL, expect_wrong(&b, 1);
 	b.e[1].needs = "", expect_wrong(&b, 1);
-	b.e[1].shift = 1, expect_wrong(&b, 1);
+	b.e[6].when = 1, expect_wrong(&b, 6);
+	b.e[6].signals = U(LOADS), expect_wrong(&b, 6);
+	b.e[1].signals = 0, b.e[1].shift = 1, expect_wrong(&b, 1);
 	b.e[2].umask = 0x41, expect_wrong(&b, 2);  /* twice */
 	b.e[2].umask = 0x40, expect_wrong(&b, 2);  /* not sorted */
 	b.e[2].umask = 0x4e, expect_wrong(&b, 9);  /* architectural event missing */
@@ -524,8 +680,10 @@ int main(void)
 		cmocka_unit_test(test_every_model_is_sound),
 		cmocka_unit_test(test_model_find),
 		cmocka_unit_test(test_find_everything),
+		cmocka_unit_test(test_find_umask2),
 		cmocka_unit_test(test_resolve),
 		cmocka_unit_test(test_resolve_with_clock),
+		cmocka_unit_test(test_resolve_modelled),
 		cmocka_unit_test(test_resolve_missing_signals),
 		cmocka_unit_test(test_kinds_add_up),
 		cmocka_unit_test(test_told),

@@ -814,14 +814,14 @@ static void put(uint8_t *p, uint64_t value, int bytes)
 /* Each field out of its range, one at a time; and truncated anywhere. */
 static void test_fields(void **state)
 {
-	enum { BYTES = 24 + 5 * 24, PMC3 = 24 + 3 * 24 };
+	enum { BYTES = 24 + 5 * 24, PMC3 = 24 + 3 * 24, MODEL = 16 + 8 /* behind it */ };
 	static const struct {
 		int line, at, bytes;
 		uint64_t value;
 		int ret;
 	} row[] = {
 		{ __LINE__, -16, 4, 1, -VPMU_EINVAL },      /* the register file twice */
-		{ __LINE__, -16, 4, 9, -VPMU_ENOSYS },
+		{ __LINE__, -16, 4, 99, -VPMU_ENOSYS },
 		{ __LINE__, -12, 2, 2, -VPMU_ENOSYS },
 		{ __LINE__, -8, 4, BYTES - 8, -VPMU_EINVAL },
 		{ __LINE__, 0, 1, 5, -VPMU_EINVAL },
@@ -845,7 +845,7 @@ static void test_fields(void **state)
 	};
 	struct fake *f = busy(4, 1, true), *g = busy(4, 1, false);
 	uint8_t good[SAVED_MAX], buf[SAVED_MAX], a[SAVED_MAX], b[SAVED_MAX];
-	size_t used = save(f, good), body = used - BYTES, i, before;
+	size_t used = save(f, good), body = used - BYTES - MODEL, i, before;
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(row); i++) {
@@ -874,8 +874,8 @@ static void test_fields(void **state)
 	put(buf + 16 + 8, 24, 4);
 	put(buf + 32, 0, 2);
 	memcpy(buf + 16 + 40, good + 16, body - 16 - 16);
-	put(buf + 8, used - 5 * 24, 4);
-	assert_int_equal(vpmu_arch_load(g->v, buf, used - 5 * 24), -VPMU_EINVAL);
+	put(buf + 8, used - MODEL - 5 * 24, 4);
+	assert_int_equal(vpmu_arch_load(g->v, buf, used - MODEL - 5 * 24), -VPMU_EINVAL);
 	/* the provider refuses: times and reasons go on as they were */
 	g->taken = 8;
 	assert_int_equal(vpmu_arch_load(g->v, good, used), 0);
@@ -1142,6 +1142,35 @@ static void test_direct(void **state)
 	assert_null(script.broken);
 }
 
+/* A clock that goes back has stood still meanwhile; one that leaps is believed. */
+static void test_clock_jumps(void **state)
+{
+	static const int64_t jump[] = { -1000000000, 1000000 };
+	unsigned int i, running;
+	uint64_t enabled;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		for (running = 0; running < 2; running++) {
+			struct fake *f = fake_new_told(5, 8, 3, running);
+
+			fake_wr(f, GLOBAL, 1);
+			fake_wr(f, EVTSEL, INSTRUCTIONS | EN_ALL);
+			fake_tick(f, VPMU_BANK_USER, 100);
+			assert_int_equal(fake_rd(f, ENABLED(0)), 100);
+			f->time += (uint64_t)jump[i];
+			fake_tick(f, VPMU_BANK_USER, 50);
+			enabled = fake_rd(f, ENABLED(0));
+			assert_int_equal(enabled, i ? 1000150 : 100);
+			assert_int_equal(fake_rd(f, RUNNING(0)),
+					 running && i ? 150 : enabled);
+			fake_tick(f, VPMU_BANK_USER, 30);
+			assert_int_equal(fake_rd(f, ENABLED(0)), enabled + 30);
+			assert_int_equal(fake_rd(f, PMC), 180);
+			fake_free(f);
+		}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -1162,6 +1191,7 @@ int main(void)
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_direct),
+		cmocka_unit_test(test_clock_jumps),
 	};
 
 	return cmocka_run_group_tests_name("loss", tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -56,12 +57,19 @@ static void fault(size_t n)
 static struct vpmu_linux provider;
 static const struct vpmu_provider_ops *ops = &vpmu_linux_ops;
 
-static int setup(void **state)
+static int start(int signal)
 {
 	struct vpmu_linux_config cfg = {
-		.size = sizeof(cfg), .model = vpmu_model_at(0), .map = map, .n_map = COUNT_OF(map),
+		.size = sizeof(cfg), .model = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106),
+		.map = map, .n_map = COUNT_OF(map),
+		.signal = signal,
 	};
 
+	return vpmu_linux_init(&provider, &cfg);
+}
+
+static int setup(void **state)
+{
 	(void)state;
 	page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	pages = mmap(NULL, PAGES_MAX * page_bytes, PROT_READ | PROT_WRITE,
@@ -70,7 +78,7 @@ static int setup(void **state)
 		return -1;
 	madvise(pages, PAGES_MAX * page_bytes, MADV_NOHUGEPAGE); /* fails without THP */
 	fault(PAGES_MAX);
-	return vpmu_linux_init(&provider, &cfg);
+	return start(0);
 }
 
 static int teardown(void **state)
@@ -331,6 +339,126 @@ static void test_clock_overflows(void **state)
 	destroy(&t);
 }
 
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+/* The counted thread is told by a signal, and looks itself: no other thread is there. */
+static void test_overflow_by_signal(void **state)
+{
+	struct sigaction sa = { .sa_handler = on_signal }, old;
+	struct told t;
+
+	(void)state;
+	vpmu_linux_fini(&provider);
+	assert_int_equal(start(SIGRTMIN + 3), 0);
+	assert_int_equal(sigaction(SIGRTMIN + 3, &sa, &old), 0);
+	signals = 0;
+	create(&t, EVENT_FAULTS, 100, NULL);
+	ops->arm(t.ev, 10);
+	assert_int_equal(ops->enable(t.ev), 0);
+	fault(9);
+	vpmu_linux_poll(&provider);
+	assert_int_equal(t.overflows, 0);
+	assert_int_equal(signals, 0);
+	fault(1);
+	assert_int_equal(signals, 1); /* at once */
+	assert_int_equal(t.overflows, 0);
+	vpmu_linux_poll(&provider);
+	assert_int_equal(t.overflows, 1);
+	assert_true(pthread_equal(t.by, pthread_self()));
+	vpmu_linux_poll(&provider);
+	assert_int_equal(t.overflows, 1);
+	fault(99);
+	vpmu_linux_poll(&provider);
+	assert_int_equal(t.overflows, 1);
+	fault(1);
+	assert_int_equal(signals, 2);
+	vpmu_linux_poll(&provider);
+	assert_int_equal(t.overflows, 2);
+	fault(350); /* several at once are told as many */
+	vpmu_linux_poll(&provider);
+	assert_int_equal(t.overflows, 5);
+	assert_int_equal(ops->read(t.ev), 460);
+	destroy(&t);
+	sigaction(SIGRTMIN + 3, &old, NULL);
+	vpmu_linux_fini(&provider);
+	assert_int_equal(start(0), 0);
+}
+
+static void burn(uint64_t ns)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((uint64_t)(now.tv_sec - from.tv_sec) * 1000000000u +
+	       (uint64_t)now.tv_nsec - (uint64_t)from.tv_nsec < ns);
+}
+
+/* Who was never without a counter has run as long as it was enabled, to the ns. */
+static void test_times(void **state)
+{
+	struct vpmu_provider *p = &provider.provider;
+	uint64_t from, to, before;
+	struct told t;
+
+	(void)state;
+	create(&t, EVENT_FAULTS, 0, NULL);
+	assert_int_equal(ops->running(t.ev), 0);
+	ops->begin(p);
+	from = ops->clock(p, true);
+	assert_int_equal(ops->enable(t.ev), 0);
+	ops->commit(p);
+	burn(BUSY_NS);
+	ops->begin(p);
+	to = ops->clock(p, true);
+	burn(BUSY_NS / 10); /* a batch is one instant */
+	ops->disable(t.ev);
+	assert_int_equal(ops->clock(p, true), to);
+	assert_int_equal(ops->running(t.ev), to - from);
+	ops->commit(p);
+	assert_true(to - from >= BUSY_NS);
+	burn(BUSY_NS / 10);
+	before = ops->running(t.ev);
+	assert_int_equal(before, to - from);
+	ops->begin(p);
+	from = ops->clock(p, true);
+	assert_true(from > to);
+	ops->enable(t.ev);
+	ops->commit(p);
+	burn(BUSY_NS / 10);
+	ops->begin(p);
+	to = ops->clock(p, true);
+	assert_int_equal(ops->running(t.ev), before + to - from);
+	ops->commit(p);
+	destroy(&t);
+}
+
+/* What cannot be had is said with the cure. */
+static void test_check(void **state)
+{
+	static const struct vpmu_linux_map nowhere = { EVENT_NOWHERE, -1, VPMU_QUALITY_EXACT,
+		PERF_TYPE_SOFTWARE, PERF_COUNT_SW_MAX + 1000 };
+	struct vpmu_linux_config cfg = { .size = sizeof(cfg),
+		.model = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106),
+		.map = map, .n_map = COUNT_OF(map), .guest_only = true };
+	char why[256] = "";
+
+	(void)state;
+	assert_int_equal(vpmu_linux_check(&cfg, why, sizeof(why)), 0);
+	assert_string_equal(why, "");
+	cfg.map = &nowhere;
+	cfg.n_map = 1;
+	assert_int_equal(vpmu_linux_check(&cfg, why, sizeof(why)), -ENOENT);
+	assert_non_null(strstr(why, "needed: "));
+}
+
 /* The architectural PMU on it ---------------------------------------------------- */
 
 struct guest {
@@ -478,6 +606,9 @@ int main(void)
 		cmocka_unit_test(test_release_ends_first_halves),
 		cmocka_unit_test(test_events_are_limited),
 		cmocka_unit_test(test_clock_overflows),
+		cmocka_unit_test(test_overflow_by_signal),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_arch_counts_by_perf_event_open),
 	};
 	const char *why = obstacle();

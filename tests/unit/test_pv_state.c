@@ -2,6 +2,8 @@
 /* The paravirtual PMU saved and loaded: what goes on does so identically. */
 #include "unit.h"
 
+#include <vpmu/state.h>
+
 #include "pv_rig.h"
 
 #define STATE_MAX	8192
@@ -213,6 +215,74 @@ static void test_pending(void **state)
 	test_free(im);
 }
 
+/* Likewise, after the guest has changed the period: places of its own from then on. */
+static void test_pending_period(void **state)
+{
+	struct image *im = test_calloc(1, sizeof(*im));
+	struct pv_rig *a = fresh(&config), *b;
+	struct vpmu_pv_op op;
+	unsigned int once;
+
+	(void)state;
+	assert_int_equal(pv_rig_setup(a, 0, PV_RIG_SLOTS(0), 0), 0);
+	for (once = 0; once < 2; once++) {
+		must(a, 0, pv_rig_open(1, 0, PV_INSTRUCTIONS));
+		must(a, 0, pv_rig_enable(1, 0, 10, 10));
+		op = pv_rig_op(VPMU_PV_PERIOD, 1);
+		op.u.enable.left = 3;
+		op.u.enable.period = once ? 0 : 3;
+		must(a, 0, op);
+		a->vcpu[0].script.service = NULL;
+		pv_rig_run(a, 0, 20);
+		save(a, im);
+		b = load(im);
+		pv_rig_service(b, 0);
+		assert_int_equal(b->vcpu[0].n_nmi, 1);
+		assert_int_equal(pv_rig_slot(b, 0, 0)->count, 20);
+		assert_int_equal(pv_rig_slot(b, 0, 0)->overflows, once ? 1 : 6);
+		assert_true(once || pv_rig_slot(b, 0, 0)->flags & VPMU_PV_SLOT_THROTTLED);
+		assert_false(vpmu_pv_slice(b->vcpu[0].pv) && once);
+		pv_rig_run(b, 0, 1);
+		assert_int_equal(b->vcpu[0].n_nmi, once ? 1 : 2);
+		done(b);
+		must(a, 0, pv_rig_op(VPMU_PV_CLOSE, 1));
+		a->vcpu[0].script.service = a->vcpu[1].script.service;
+	}
+	done(a);
+	test_free(im);
+}
+
+/* A host that is very late counts 64 of them, and goes on from there. */
+static void test_late(void **state)
+{
+	struct vpmu_pv_config cfg = config;
+	struct pv_rig *r;
+	struct vpmu_pv_op op = pv_rig_op(VPMU_PV_PERIOD, 1);
+
+	(void)state;
+	cfg.overflows_max = 1000;
+	r = fresh(&cfg);
+	assert_int_equal(pv_rig_setup(r, 0, PV_RIG_SLOTS(0), 0), 0);
+	must(r, 0, pv_rig_open(1, 0, PV_INSTRUCTIONS));
+	must(r, 0, pv_rig_enable(1, 0, 10, 10));
+	op.u.enable.left = 3;
+	op.u.enable.period = 3;
+	must(r, 0, op);
+	r->vcpu[0].script.service = NULL;
+	pv_rig_run(r, 0, 300);
+	r->vcpu[0].script.service = r->vcpu[1].script.service;
+	r->vcpu[0].script.kicked = true;
+	pv_rig_service(r, 0);
+	assert_int_equal(pv_rig_slot(r, 0, 0)->overflows, 64);
+	assert_int_equal(pv_rig_slot(r, 0, 0)->count, 300);
+	pv_rig_run(r, 0, 2);
+	assert_int_equal(r->vcpu[0].n_nmi, 1);
+	pv_rig_run(r, 0, 1);
+	assert_int_equal(r->vcpu[0].n_nmi, 2);
+	assert_int_equal(pv_rig_slot(r, 0, 0)->overflows, 65);
+	done(r);
+}
+
 /* What nobody may count at the destination is lost there, and says so. */
 static void test_elsewhere(void **state)
 {
@@ -267,7 +337,19 @@ static void test_elsewhere(void **state)
 
 #define EVENT(n)	(48 + (n) * 96u) /* number @n of a saved state's events */
 
-static void refused(struct image *im, size_t at, const void *with, size_t bytes)
+/* Where the first vCPU's fields are. */
+static size_t vcpu_section(const struct image *im)
+{
+	size_t at = 16;
+
+	while (im->state[at] != VPMU_STATE_PV_VCPU) {
+		at += 16 + (im->state[at + 8] + 256u * im->state[at + 9] + 7) / 8 * 8;
+		assert_true(at < im->bytes);
+	}
+	return at + 16;
+}
+
+static void refused_with(struct image *im, size_t at, const void *with, size_t bytes, int ret)
 {
 	struct pv_rig *r = fresh(&config);
 	uint8_t was[8];
@@ -275,9 +357,16 @@ static void refused(struct image *im, size_t at, const void *with, size_t bytes)
 	memcpy(was, im->state + at, bytes);
 	assert_memory_not_equal(was, with, bytes);
 	memcpy(im->state + at, with, bytes);
-	assert_int_equal(vpmu_pv_vm_load(r->vm, im->state, im->bytes), -VPMU_EINVAL);
+	if (vpmu_pv_vm_load(r->vm, im->state, im->bytes) != ret)
+		fail_msg("at %zu: not refused with %d", at, ret);
+	assert_non_null(vpmu_pv_vm_refused(r->vm)->what);
 	memcpy(im->state + at, was, bytes);
 	done(r);
+}
+
+static void refused(struct image *im, size_t at, const void *with, size_t bytes)
+{
+	refused_with(im, at, with, bytes, -VPMU_EINVAL);
 }
 
 /* Fields that are right by themselves, and wrong together or beyond what can be. */
@@ -286,7 +375,9 @@ static void test_fields(void **state)
 	struct image *im = test_calloc(1, sizeof(*im));
 	const uint64_t long_time = (uint64_t)1 << 63, far = VPMU_PV_LEFT_MAX + 1, none = 0;
 	struct pv_rig *a = busy();
-	const uint32_t id = 5;
+	const uint64_t at_end = PV_RIG_PAGE - 4;
+	const uint32_t id = 5, one = 1, two = 2, odd = 77, rings = 6, whose = 24, all = UINT32_MAX,
+		       pinned = VPMU_PV_EVENT_PINNED, version_1 = 7;
 	uint8_t slot;
 
 	(void)state;
@@ -303,6 +394,58 @@ static void test_fields(void **state)
 	refused(im, EVENT(0) + 72, &none, 8);               /* a period, and none is left */
 	refused(im, EVENT(8) + 80, &far, 8);                /* no address of a struct */
 	refused(im, EVENT(0) + 12, &none, 4);               /* a member without its leader */
+	refused(im, EVENT(0) + 80, &far, 8);                /* an address, in version 2 */
+	refused(im, EVENT(0) + 90, &odd, 1);
+	refused(im, EVENT(7) + 90, &odd, 1);                /* bytes of a struct */
+	refused(im, EVENT(7) + 32, &one, 4);                /* version 1 has no groups */
+	refused(im, EVENT(7) + 80, &at_end, 8);             /* not within a page */
+	refused(im, EVENT(0) + 10, &two, 1);                /* throttled */
+	refused(im, EVENT(0) + 91, &odd, 1);                /* reserved */
+	refused(im, EVENT(0) + 16, &odd, 4);                /* type */
+	refused(im, EVENT(0) + 20, &rings, 4);
+	refused(im, EVENT(0) + 20, &whose, 4);
+	refused(im, EVENT(0) + 20, &all, 4);
+	refused(im, EVENT(1) + 20, &pinned, 4);             /* a member */
+	refused(im, EVENT(1) + 32, &two, 4);                /* a member of itself */
+	refused(im, EVENT(1) + 32, &version_1, 4);          /* ... of version 1's */
+	refused(im, EVENT(0) + 12, &all, 4);                /* a vCPU that cannot be */
+	refused(im, EVENT(0) + 9, &odd, 1);                 /* a slot that cannot be */
+	refused(im, EVENT(0) + 0, &all, 4);
+	done(a);
+	test_free(im);
+}
+
+/* The frame, the VM's own fields and those of a vCPU. */
+static void test_frame(void **state)
+{
+	struct image *im = test_calloc(1, sizeof(*im));
+	const uint64_t none = 0;
+	const uint32_t one = 1, two = 2, low = 6, odd = 77, all = UINT32_MAX;
+	struct pv_rig *a = busy();
+	size_t at;
+
+	(void)state;
+	save(a, im);
+	refused(im, 32 + 8, &all, 4);
+	refused(im, 32 + 12, &all, 4);
+	at = vcpu_section(im);
+	refused(im, at, &odd, 4);                           /* number */
+	refused(im, at + 4, &low, 4);                       /* vector */
+	refused(im, at + 4, &all, 4);
+	refused(im, at + 8, &odd, 4);                       /* its page */
+	refused(im, at + 8, &none, 8);                      /* none, and events need it */
+	refused(im, at + 16, &odd, 4);
+	refused(im, at + 20, &odd, 4);
+	refused(im, at + 24, &one, 4);                      /* an odd sequence */
+	refused(im, at + 36, &one, 4);                      /* reserved */
+	refused_with(im, at - 16 + 4, &odd, 2, -VPMU_ENOSYS); /* the section's version */
+	refused_with(im, at - 16, &odd, 4, -VPMU_ENOSYS);   /* another section */
+	refused_with(im, 4, &odd, 4, -VPMU_ENOSYS);
+	refused(im, 4, &none, 4);
+	refused(im, 8, &odd, 4);
+	refused(im, 8, &all, 4);
+	refused(im, 12, &all, 4);
+	refused(im, 12, &two, 4);
 	done(a);
 	test_free(im);
 }
@@ -351,12 +494,44 @@ static void test_malformed(void **state)
 	test_free(im);
 }
 
+/* A selector of 12 bits, open and in vain: kept by AMD, and no selector of Intel's. */
+static void test_amd(void **state)
+{
+	struct image *im = test_malloc(sizeof(*im));
+	struct vpmu_pv_config cfg = config;
+	struct vpmu_pv_info info;
+	struct vpmu_told told;
+	struct pv_rig *a, *b;
+
+	(void)state;
+	cfg.model = vpmu_model_find(VPMU_VENDOR_AMD, 25, 17);
+	a = fresh(&cfg);
+	must(a, 0, pv_rig_open(1, 0, 0x1000000c9));
+	assert_int_equal(pv_rig_do(a, 0, pv_rig_open(2, 0, 0xf000000ff)), -VPMU_PV_ENOENT);
+	save(a, im);
+	b = fresh(&cfg);
+	assert_int_equal(vpmu_pv_vm_load(b->vm, im->state, im->bytes), 0);
+	assert_true(vpmu_pv_event_info(b->vcpu[0].pv, 0, &info));
+	assert_int_equal(info.config, 0x1000000c9);
+	assert_int_equal(info.loss, VPMU_LOSS_NONE);
+	assert_true(vpmu_pv_told(b->vcpu[0].pv, 0, &told));
+	assert_int_equal(told.select, 0xf000000ff);
+	done(b);
+	b = fresh(&config);
+	assert_int_equal(vpmu_pv_vm_load(b->vm, im->state, im->bytes), -VPMU_EINVAL);
+	done(a);
+	done(b);
+	test_free(im);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goes_on), cmocka_unit_test(test_pending),
+		cmocka_unit_test(test_pending_period), cmocka_unit_test(test_late),
 		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_frame),
+		cmocka_unit_test(test_malformed), cmocka_unit_test(test_amd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,96 @@ static void test_registers(void **state)
 	finish();
 }
 
+/* Rings with @call, put where the guest's batch is not; what is there afterwards. */
+#define BELL	(PV_RIG_PAGE * 7)
+
+static enum vpmu_result ring(uint64_t at, struct vpmu_pv_call *call)
+{
+	enum vpmu_result r;
+
+	if (call)
+		memcpy(rig->ram + at, call, sizeof(*call));
+	r = vpmu_pv_doorbell(rig->vcpu[0].pv, at);
+	vpmu_script_service(&rig->vcpu[0].script);
+	if (call)
+		memcpy(call, rig->ram + at, sizeof(*call));
+	return r;
+}
+
+static void test_doorbell(void **state)
+{
+	struct vpmu_pv_config cfg = { .abi = VPMU_PV_ABI_2, .features = VPMU_PV_HAS_DOORBELL };
+	struct vpmu_pv_call call = { .size = sizeof(call), .op = VPMU_PV_OP_VERSION };
+	struct vpmu_hypercall by_register = { .nr = VPMU_PV_HYPERCALL, .long_mode = true };
+	struct vpmu_pv_batch head = { .size = 64 + 2 * 64, .n_ops = 2 };
+	struct vpmu_pv_op ops[2] = { RAW(1), pv_rig_enable(1, 3, 10, 0) };
+	struct vpmu_cpuid regs = { 0, 0, 0, 0 };
+
+	(void)state;
+	assert_int_equal(sizeof(call), 32);
+	assert_int_equal(offsetof(struct vpmu_pv_call, result), 16);
+	rig = pv_rig_new(2, &cfg);
+	assert_int_equal(ring(BELL, &call), VPMU_HANDLED);
+	assert_int_equal(call.result, VPMU_PV_MAGIC);
+	call.a1 = 2;
+	assert_int_equal(ring(BELL + 32, &call), VPMU_HANDLED);
+	assert_int_equal(call.result, VPMU_PV_HAS_DOORBELL);
+
+	/* What is wrong in the struct is answered; where there is none to write to, #GP. */
+	call.zero = 1;
+	assert_int_equal(ring(BELL, &call), VPMU_HANDLED);
+	assert_int_equal(call.result, -VPMU_PV_EINVAL);
+	call.zero = 0;
+	call.size = 64;
+	assert_int_equal(ring(BELL, &call), VPMU_HANDLED);
+	assert_int_equal(call.result, -VPMU_PV_EINVAL);
+	call.size = sizeof(call);
+	assert_int_equal(ring(BELL + 16, NULL), VPMU_FAULT);
+	assert_int_equal(ring(PV_RIG_ROM, NULL), VPMU_FAULT);
+	assert_int_equal(ring(PV_RIG_RAM, NULL), VPMU_FAULT);
+	assert_int_equal(ring(0ull - 32, NULL), VPMU_FAULT);
+
+	/* Setup and a batch, which overflows at its instruction. */
+	pv_rig_setup(rig, 0, PV_RIG_SLOTS(0), 0);
+	call.op = VPMU_PV_OP_SETUP;
+	call.a1 = PV_RIG_SETUP;
+	assert_int_equal(ring(BELL, &call), VPMU_HANDLED);
+	assert_int_equal(call.result, 0);
+	memcpy(rig->ram + PV_RIG_BATCH(0), &head, sizeof(head));
+	memcpy(rig->ram + PV_RIG_BATCH(0) + sizeof(head), ops, sizeof(ops));
+	call.op = VPMU_PV_OP_BATCH;
+	call.a1 = PV_RIG_BATCH(0);
+	assert_int_equal(ring(BELL, &call), VPMU_HANDLED);
+	assert_int_equal(call.result, 2);
+	pv_rig_run(rig, 0, 9);
+	assert_int_equal(rig->vcpu[0].n_nmi, 0);
+	pv_rig_run(rig, 0, 1);
+	assert_int_equal(rig->vcpu[0].n_nmi, 1);
+	assert_int_equal(slot(0, 3)->count, 10);
+	call.op = 77;
+	assert_int_equal(ring(BELL, &call), VPMU_HANDLED);
+	assert_int_equal(call.result, -VPMU_PV_ENOSYS);
+	finish();
+
+	cfg.no_hypercall = true;
+	rig = pv_rig_new(2, &cfg);
+	assert_int_equal(vpmu_pv_hypercall(rig->vcpu[0].pv, &by_register), VPMU_NOT_MINE);
+	assert_true(vpmu_pv_cpuid(rig->vcpu[0].pv, 0x40000100, 0x40000103, &regs));
+	assert_int_equal(regs.ebx, VPMU_PV_HAS_DOORBELL);
+	assert_int_equal(regs.edx, 0);
+	call.op = VPMU_PV_OP_RESET;
+	assert_int_equal(ring(BELL, &call), VPMU_HANDLED);
+	assert_int_equal(call.result, 0);
+	finish();
+
+	cfg.features = 0;
+	assert_null(pv_rig_new(2, &cfg)); /* no way in at all */
+	cfg.no_hypercall = false;
+	rig = pv_rig_new(2, &cfg);
+	assert_int_equal(ring(BELL, &call), VPMU_NOT_MINE);
+	finish();
+}
+
 static void test_setup(void **state)
 {
 	(void)state;
@@ -292,6 +382,100 @@ static void test_vector(void **state)
 	assert_int_equal(rig->vcpu[0].n_irq, 3);
 	assert_int_equal(rig->vcpu[0].vector, 200);
 	finish();
+}
+
+static struct vpmu_trace_record traced[32];
+static unsigned int n_traced;
+
+/* Of silicon's counters there are others. */
+static void note_trace(void *ctx, const struct vpmu_trace_record *r)
+{
+	(void)ctx;
+	if (r->type >= VPMU_TRACE_HYPERCALL && n_traced < 32)
+		traced[n_traced++] = *r;
+}
+
+static void assert_traced(unsigned int i, unsigned int type, unsigned int pmc,
+			  unsigned int what, uint64_t a, uint64_t b)
+{
+	assert_true(i < n_traced);
+	assert_int_equal(traced[i].type, type);
+	assert_int_equal(traced[i].pmc, pmc);
+	assert_int_equal(traced[i].what, what);
+	assert_int_equal(traced[i].a, a);
+	assert_int_equal(traced[i].b, b);
+}
+
+static void test_trace(void **state)
+{
+	struct vpmu_pv_config cfg = { .overflows_max = 2 };
+	struct vpmu_pv_op ops[2];
+	unsigned int i;
+
+	(void)state;
+	n_traced = 0;
+	start(1, &cfg);
+	rig->vcpu[0].ops.trace = note_trace;
+	ops[0] = RAW(7);
+	ops[1] = pv_rig_enable(7, 3, 10, 10);
+	assert_int_equal(pv_rig_batch(rig, 0, ops, 2), 2);
+	assert_traced(0, VPMU_TRACE_PV_ENABLE, 3, VPMU_PV_ABI_2, 7, 0);
+	assert_traced(1, VPMU_TRACE_HYPERCALL, 2, VPMU_PV_OP_BATCH, VPMU_PV_HYPERCALL, 2);
+	pv_rig_run(rig, 0, 35);
+	for (i = 0; i < 3; i++)
+		assert_traced(2 + i, VPMU_TRACE_PV_OVERFLOW, 3, 1, 7, i + 1);
+	assert_traced(5, VPMU_TRACE_PV_THROTTLE, 3, 1, 7, 0);
+	must(0, pv_rig_op(VPMU_PV_DISABLE, 7));
+	assert_traced(6, VPMU_TRACE_PV_DISABLE, 3, VPMU_PV_ABI_2, 7, 30);
+	assert_traced(7, VPMU_TRACE_HYPERCALL, 1, VPMU_PV_OP_BATCH, VPMU_PV_HYPERCALL, 1);
+	/* A second one finds no counter, and tells when it is disabled. */
+	n_traced = 0;
+	must(0, pv_rig_enable(7, 3, 0, 0));
+	must(0, RAW(8));
+	must(0, pv_rig_enable(8, 4, 0, 0));
+	must(0, pv_rig_op(VPMU_PV_DISABLE, 8));
+	assert_traced(0, VPMU_TRACE_PV_ENABLE, 3, VPMU_PV_ABI_2, 7, 30);
+	assert_traced(3, VPMU_TRACE_PV_ENABLE, 4, VPMU_PV_ABI_2, 8, 0);
+	assert_traced(4, VPMU_TRACE_PV_LOST, 4, VPMU_LOSS_LOST, 0, 0);
+	assert_traced(6, VPMU_TRACE_PV_FOUND, 4, VPMU_LOSS_NONE, 0, 0);
+	assert_traced(7, VPMU_TRACE_PV_DISABLE, 4, VPMU_PV_ABI_2, 8, 0);
+	/* Closed by another vCPU: its owner hears of it later, and does not know whose. */
+	n_traced = 0;
+	must(1, pv_rig_op(VPMU_PV_CLOSE, 7));
+	pv_rig_service(rig, 0);
+	assert_traced(0, VPMU_TRACE_PV_DISABLE, 3, 0, 0, 0);
+	assert_int_equal(pv_rig_call(rig, 0, VPMU_PV1_HYPERCALL, VPMU_PV1_CLOSE, 99, 0),
+			 -VPMU_PV_ENOENT);
+	assert_traced(1, VPMU_TRACE_HYPERCALL, 0, VPMU_PV1_CLOSE, VPMU_PV1_HYPERCALL,
+		      (uint64_t)-VPMU_PV_ENOENT);
+	finish();
+}
+
+static void late_service(void *arg)
+{
+	(void)arg;
+}
+
+/* What overflowed right before SETUP or RESET is told to nobody: no interrupt either. */
+static void test_overflow_forgotten(void **state)
+{
+	unsigned int how;
+
+	(void)state;
+	for (how = 0; how < 3; how++) {
+		start(2, NULL);
+		must(0, RAW(1));
+		must(0, pv_rig_enable(1, 0, 10, 10));
+		rig->vcpu[0].script.service = late_service;
+		pv_rig_run(rig, 0, 10);
+		if (how < 2)
+			assert_int_equal(pv_rig_setup(rig, 0, how ? PV_RIG_SLOTS(0) : 0, 0), 0);
+		else
+			assert_int_equal(pv_rig_call(rig, 0, VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET,
+						     0, 0), 0);
+		assert_int_equal(rig->vcpu[0].n_nmi, 0);
+		finish();
+	}
 }
 
 static void test_minimum(void **state)
@@ -634,11 +818,17 @@ static void test_errors(void **state)
 	op.u.open.config1 = 1;
 	fails(0, op, VPMU_PV_EINVAL, WRONG(u.open.config1));
 	op = RAW(1);
-	op.u.open.zero[4] = 1;
+	op.u.open.zero[3] = 1;
 	fails(0, op, VPMU_PV_EINVAL, WRONG(u.open.zero));
 	op = RAW(1);
-	op.u.open.flags = 32;
+	op.u.open.flags = 64;
 	fails(0, op, VPMU_PV_EINVAL, WRONG(u.open.flags));
+	op.u.open.flags = VPMU_PV_EVENT_BRANCHES;
+	fails(0, op, VPMU_PV_EOPNOTSUPP, WRONG(u.open.flags));
+	op.u.open.flags = 0;
+	op.u.open.suppress = 1;
+	fails(0, op, VPMU_PV_EINVAL, WRONG(u.open.suppress));
+	op.u.open.suppress = 0;
 	op.u.open.flags = VPMU_PV_EVENT_EXCLUDE_USER | VPMU_PV_EVENT_EXCLUDE_KERNEL;
 	fails(0, op, VPMU_PV_EINVAL, WRONG(u.open.flags));
 	op.u.open.flags = VPMU_PV_EVENT_EXCLUDE_HOST;
@@ -656,7 +846,8 @@ static void test_errors(void **state)
 	fails(0, pv_rig_open(1, 0, 1ull << 32 | 0xc0), VPMU_PV_EINVAL, WRONG(u.open.config));
 	fails(0, pv_rig_open(1, 0, PV_TOLD), VPMU_PV_ENOENT, WRONG(u.open.config));
 	fails(0, pv_rig_open(1, 0, 0xff), VPMU_PV_ENOENT, WRONG(u.open.config));
-	fails(0, pv_rig_op(7, 20), VPMU_PV_ENOSYS, 0);
+	fails(0, pv_rig_op(VPMU_PV_RESUME, 20), VPMU_PV_EOPNOTSUPP, 0);
+	fails(0, pv_rig_op(8, 20), VPMU_PV_ENOSYS, 0);
 	fails(0, pv_rig_op(0, 20), VPMU_PV_ENOSYS, 0);
 	fails(0, pv_rig_op(VPMU_PV_CLOSE, 3), VPMU_PV_ENOENT, WRONG(id));
 	fails(0, pv_rig_op(VPMU_PV_CLOSE, UINT32_MAX), VPMU_PV_ENOENT, WRONG(id));
@@ -771,6 +962,78 @@ static void test_generic(void **state)
 	assert_int_equal(told.times, 2);
 	assert_string_equal(told.needs, "--uarch on");
 	assert_false(vpmu_pv_told(rig->vcpu[1].pv, 1, &told));
+	finish();
+}
+
+/* Zen 4's table has reference cycles, Zen 3's has not; bus cycles are Intel's. */
+static void test_generic_amd(void **state)
+{
+	static const struct {
+		uint8_t model; /* of family 25 */
+		uint32_t type;
+		uint64_t config;
+		int result;
+		uint64_t told; /* the selector then; 0: none */
+	} row[] = {
+		{ 1, VPMU_PV_TYPE_HARDWARE, 0, 0, 0 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 1, 0, 0 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 2, -VPMU_PV_ENOENT, 0xff60 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 3, -VPMU_PV_ENOENT, 0x0964 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 4, 0, 0 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 5, -VPMU_PV_ENOENT, 0x00c3 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 6, -VPMU_PV_ENOENT, 0 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 7, -VPMU_PV_ENOENT, 0 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 9, -VPMU_PV_ENOENT, 0x100000120 },
+		{ 17, VPMU_PV_TYPE_HARDWARE, 9, 0, 0 },
+		{ 1, VPMU_PV_TYPE_HARDWARE, 10, -VPMU_PV_EINVAL, 0 },
+		{ 1, VPMU_PV_TYPE_HW_CACHE, 0x000000, -VPMU_PV_ENOENT, 0x0040 },
+		{ 1, VPMU_PV_TYPE_HW_CACHE, 0x010003, -VPMU_PV_ENOENT, 0xf045 },
+		{ 1, VPMU_PV_TYPE_HW_CACHE, 0x000005, 0, 0 },
+		{ 1, VPMU_PV_TYPE_HW_CACHE, 0x000002, -VPMU_PV_ENOENT, 0 },
+		{ 1, VPMU_PV_TYPE_RAW, 0x1000000c9, -VPMU_PV_ENOENT, 0x1000000c9 },
+		{ 17, VPMU_PV_TYPE_RAW, 0x1000000c9, 0, 0 },
+		{ 17, VPMU_PV_TYPE_RAW, 0x10000000c0, -VPMU_PV_EINVAL, 0 },
+		{ 17, VPMU_PV_TYPE_RAW, 0x4100c0, -VPMU_PV_EINVAL, 0 },
+	};
+	struct vpmu_pv_config cfg = { 0 };
+	struct vpmu_told told;
+	struct vpmu_pv_op op;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(row); i++) {
+		cfg.model = vpmu_model_find(VPMU_VENDOR_AMD, 25, row[i].model);
+		start(0, &cfg);
+		op = pv_rig_open(1, 0, row[i].config);
+		op.u.open.type = row[i].type;
+		assert_int_equal(pv_rig_do(rig, 0, op), row[i].result);
+		assert_int_equal(vpmu_pv_told(rig->vcpu[0].pv, 0, &told), row[i].told != 0);
+		if (row[i].told)
+			assert_int_equal(told.select, row[i].told);
+		finish();
+	}
+}
+
+/* Branches are C2H, where Intel has C4H; one instruction is one cycle. */
+static void test_count_amd(void **state)
+{
+	struct vpmu_pv_config cfg = { 0 };
+	struct vpmu_pv_op op = pv_rig_open(1, 0, 4);
+
+	(void)state;
+	cfg.model = vpmu_model_find(VPMU_VENDOR_AMD, 25, 17);
+	start(0, &cfg);
+	op.u.open.type = VPMU_PV_TYPE_HARDWARE;
+	must(0, op);
+	must(0, pv_rig_open(2, 0, 0x76));
+	must(0, pv_rig_enable(1, 0, 0, 0));
+	must(0, pv_rig_enable(2, 1, 0, 0));
+	pv_rig_run(rig, 0, 10);
+	pv_rig_run_branches(rig, 0, 4);
+	must(0, pv_rig_op(VPMU_PV_READ, 1));
+	must(0, pv_rig_op(VPMU_PV_READ, 2));
+	assert_int_equal(slot(0, 0)->count, 4);
+	assert_int_equal(slot(0, 1)->count, 14);
 	finish();
 }
 
@@ -896,6 +1159,30 @@ static void test_reset(void **state)
 	finish();
 }
 
+/* The host leaves: numbers are final, and say so; a RESET then writes nothing. */
+static void test_withdraw(void **state)
+{
+	struct vpmu_pv_page before;
+
+	(void)state;
+	start(2, NULL);
+	must(0, RAW(1));
+	must(0, RAW(2));
+	must(0, pv_rig_enable(1, 0, 50, 50));
+	pv_rig_run(rig, 0, 120);
+	vpmu_pv_withdraw(rig->vcpu[0].pv);
+	assert_int_equal(rig->vcpu[0].n_nmi, 2);
+	assert_int_equal(slot(0, 0)->count, 120);
+	assert_int_equal(slot(0, 0)->flags, VPMU_PV_SLOT_ENABLED | VPMU_PV_SLOT_LOST |
+			 VPMU_LOSS_NOT_COUNTED << VPMU_PV_SLOT_REASON_SHIFT | 1 << 16);
+	assert_int_equal(pv_rig_page(rig, 0)->changed[0], 1);
+	pv_rig_run(rig, 0, 100);
+	before = *pv_rig_page(rig, 0);
+	vpmu_pv_vm_reset(rig->vm);
+	assert_memory_equal(&before, pv_rig_page(rig, 0), sizeof(before));
+	finish();
+}
+
 static void (*rig_unlock)(void *ctx);
 static unsigned int unlocks_left;
 
@@ -996,7 +1283,7 @@ static void test_config(void **state)
 	assert_null(pv_rig_new(2, &cfg));
 	cfg = (struct vpmu_pv_config){ .abi = 4 };
 	assert_null(pv_rig_new(2, &cfg));
-	cfg = (struct vpmu_pv_config){ .features = 8 };
+	cfg = (struct vpmu_pv_config){ .features = 32 };
 	assert_null(pv_rig_new(2, &cfg));
 	cfg = (struct vpmu_pv_config){ .n_events = VPMU_PV_EVENTS_MAX + 1 };
 	assert_null(pv_rig_new(2, &cfg));
@@ -1006,19 +1293,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout), cmocka_unit_test(test_discovery),
-		cmocka_unit_test(test_registers), cmocka_unit_test(test_setup),
+		cmocka_unit_test(test_registers), cmocka_unit_test(test_doorbell),
+		cmocka_unit_test(test_setup),
 		cmocka_unit_test(test_count), cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_vector), cmocka_unit_test(test_minimum),
+		cmocka_unit_test(test_overflow_forgotten), cmocka_unit_test(test_trace),
 		cmocka_unit_test(test_throttle), cmocka_unit_test(test_throttled_leader),
 		cmocka_unit_test(test_direct), cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_too_many), cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_group_lost), cmocka_unit_test(test_other_vcpu),
 		cmocka_unit_test(test_errors), cmocka_unit_test(test_batches),
-		cmocka_unit_test(test_generic), cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_generic), cmocka_unit_test(test_generic_amd),
+		cmocka_unit_test(test_count_amd), cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_filter), cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_reset), cmocka_unit_test(test_closed_meanwhile),
 		cmocka_unit_test(test_freed_meanwhile), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_config),
+		cmocka_unit_test(test_config), cmocka_unit_test(test_withdraw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

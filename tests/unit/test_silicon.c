@@ -467,14 +467,13 @@ static void test_against_plain_counter(void **state)
 static void test_against_plain_counter_rebased(void **state)
 {
 	struct rig *r = *state;
-	struct vpmu_signal_words totals;
 	unsigned int s, b;
 	uint64_t seed = 5;
 
 	for (s = 0; s < VPMU_SIGNAL_COUNT; s++)
 		for (b = 0; b < VPMU_BANK_COUNT; b++)
-			totals.word[s][b] = random_next(&seed) >> 8 & ~(uint64_t)0x1f;
-	vpmu_silicon_rebase(&r->s, &totals);
+			vpmu_silicon_rebase(&r->s, s, b,
+					    random_next(&seed) >> 8 & ~(uint64_t)0x1f);
 	against_plain(r, 2, 5000);
 }
 
@@ -534,7 +533,6 @@ static void test_sleeping_nested_bank(void **state)
 static void test_shift_keeps_phase(void **state)
 {
 	struct rig *r = *state;
-	struct vpmu_signal_words totals;
 
 	use(r, 0, S(INSTRUCTIONS), VPMU_BANKS_USER, 4);
 	vpmu_script_run(&r->sc, USER, 15);
@@ -551,19 +549,17 @@ static void test_shift_keeps_phase(void **state)
 
 	/* Loaded totals go on with their own phase. */
 	vpmu_script_run(&r->sc, USER, 3);
-	vpmu_silicon_totals(&r->s, &totals);
-	assert_int_equal(totals.word[VPMU_SIGNAL_INSTRUCTIONS][USER], 51);
-	totals.word[VPMU_SIGNAL_INSTRUCTIONS][USER] = 16 * 1000 + 14;
-	totals.word[VPMU_SIGNAL_CYCLES][USER] = 77;
+	assert_int_equal(vpmu_silicon_total(&r->s, VPMU_SIGNAL_INSTRUCTIONS, USER), 51);
 	vpmu_silicon_free(&r->s, 0);
-	vpmu_silicon_rebase(&r->s, &totals);
+	vpmu_silicon_rebase(&r->s, VPMU_SIGNAL_INSTRUCTIONS, USER, 16 * 1000 + 14);
+	vpmu_silicon_rebase(&r->s, VPMU_SIGNAL_CYCLES, USER, 77);
 	use(r, 0, S(INSTRUCTIONS), VPMU_BANKS_USER, 4);
 	vpmu_silicon_start(&r->s, 0);
 	vpmu_script_run(&r->sc, USER, 2);
 	assert_int_equal(vpmu_silicon_read(&r->s, 0), 1);
-	vpmu_silicon_totals(&r->s, &totals);
-	assert_int_equal(totals.word[VPMU_SIGNAL_INSTRUCTIONS][USER], 16 * 1000 + 16);
-	assert_int_equal(totals.word[VPMU_SIGNAL_CYCLES][USER], 77);
+	assert_int_equal(vpmu_silicon_total(&r->s, VPMU_SIGNAL_INSTRUCTIONS, USER),
+			 16 * 1000 + 16);
+	assert_int_equal(vpmu_silicon_total(&r->s, VPMU_SIGNAL_CYCLES, USER), 77);
 }
 
 /* Two runs, one of which reads all the time: nothing differs, no deadline moves. */

@@ -33,7 +33,7 @@ struct good_event {
 	int fixed;
 	uint32_t cpu;
 	uint8_t banks;
-	char flags[8]; /* T task, P pinned, D disabled, X exclusive, G, H, L lbr */
+	char flags[8]; /* T task, P pinned, D disabled, X exclusive, G, H, L lbr, B pebs */
 	uint64_t period, extra;
 };
 
@@ -69,6 +69,7 @@ static const struct good_event good_event[] = {
 	{ "vcpu0:cycles:pinned:lbr", 0x3c, -1, 0, BOTH, "TPL", 0, 0 },
 	{ "vcpu0:cycles:lbr=1c3:u", 0x3c, -1, 0, VPMU_BANKS_USER, "TL", 0, 0x1c3 },
 	{ "cpu0:cycles:lbr=3ff", 0x3c, -1, 0, BOTH, "L", 0, 0x3ff },
+	{ "cpu0:cycles:pebs:pinned", 0x3c, -1, 0, BOTH, "PB", 0, 0 },
 };
 
 static bool has(const struct good_event *row, char flag)
@@ -102,7 +103,8 @@ static void test_good_events(void **state)
 		assert_int_equal(a->exclusive, has(row, 'X'));
 		assert_int_equal(a->exclude_host, has(row, 'G'));
 		assert_int_equal(a->exclude_guest, has(row, 'H'));
-		assert_int_equal(a->event.shared, has(row, 'L') ? VPMU_SHARED_LBR
+		assert_int_equal(a->event.shared, has(row, 'L') ? VPMU_SHARED_LBR :
+						  has(row, 'B') ? VPMU_SHARED_PEBS
 								: VPMU_SHARED_NONE);
 		assert_int_equal(a->size, sizeof(*a));
 		assert_int_equal(a->event.size, sizeof(a->event));
@@ -182,6 +184,8 @@ static const struct bad {
 	{ "cpu0:cycles:lbr=any", "                ^^^", "not a filter" },
 	{ "cpu0:cycles:lbr:lbr=1", "                ^^^^^", "said twice" },
 	{ "cpu0:cycles:lbr1", "            ^^^^", "no such option" },
+	{ "cpu0:cycles:pebs:pebs", "                 ^^^^", "said twice" },
+	{ "cpu0:cycles:pebs:u:lbr", "                   ^^^", "lbr and pebs in one event" },
 };
 
 static void test_bad_events(void **state)
@@ -240,18 +244,20 @@ static void test_every_name(void **state)
 	}
 }
 
-/* The generic model's table has fewer names; AMD has wider selects and no generic ones. */
+/* The generic model's table has fewer names; AMD has wider selects and its own encodings. */
 static void test_models(void **state)
 {
 	static const struct vpmu_event_def events[] = {
-		{ "EX_RET_INSTR", 0xc0, 0, -1, 0, VPMU_QUALITY_EXACT, 0x3f, 2, NULL },
-		{ "EX_RET_FUSED_INSTR", 0x1d0, 0, -1, 0, VPMU_QUALITY_EXACT, 0x3f, 4, NULL },
+		{ "EX_RET_INSTR", 0xc0, 0, 0, -1, 0, VPMU_QUALITY_EXACT, 0x3f, 2, NULL, 0, 0 },
+		{ "EX_RET_FUSED_INSTR", 0x1d0, 0, 0, -1, 0, VPMU_QUALITY_EXACT,
+		  0x3f, 4, NULL, 0, 0 },
 	};
 	const struct vpmu_model amd = {
 		.name = "zen", .title = "Zen", .vendor = VPMU_VENDOR_AMD, .family = 25,
 		.version = 2, .n_gp = 6, .width_bits = 48, .events = events, .n_events = 2,
 	};
 	const struct vpmu_model *generic = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 1);
+	const struct vpmu_model *zen3 = vpmu_model_find(VPMU_VENDOR_AMD, 25, 1);
 	uint64_t entries[VPMU_FILTER_EVENTS_MAX];
 	struct vpmu_host_event ev;
 	struct vpmu_spec_error err;
@@ -266,6 +272,13 @@ static void test_models(void **state)
 	assert_int_equal(vpmu_spec_host_event("cpu0:rf000000d0", &amd, 1, &ev, &err), 0);
 	assert_int_equal(ev.attr.event.select, 0xf000000d0);
 	assert_int_not_equal(vpmu_spec_host_event("cpu0:cycles", &amd, 1, &ev, &err), 0);
+	assert_int_equal(vpmu_spec_host_event("cpu0:cycles", zen3, 1, &ev, &err), 0);
+	assert_int_equal(ev.attr.event.select, 0x76);
+	assert_int_equal(vpmu_spec_host_event("cpu0:branches", zen3, 1, &ev, &err), 0);
+	assert_int_equal(ev.attr.event.select, 0xc2);
+	assert_int_equal(vpmu_spec_host_event("cpu0:cache-misses", zen3, 1, &ev, &err), 0);
+	assert_int_equal(ev.attr.event.select, 0x964);
+	assert_int_not_equal(vpmu_spec_host_event("cpu0:bus-cycles", zen3, 1, &ev, &err), 0);
 	assert_int_not_equal(vpmu_spec_host_event("cpu0:ref-cycles", &amd, 1, &ev, &err), 0);
 	assert_int_equal(vpmu_spec_filter("deny:ex_ret_fused_instr:mask=fff/1/1", &amd, &f,
 					  entries, &err), 0);
@@ -334,7 +347,7 @@ static const struct bad bad_filter[] = {
 	{ "allow:cycles:mask=3c/ff/0", "             ^^^^^^^^^^^^", "listed twice" },
 	{ "allow:r84003c", "       ^^^^^^", "bits that select no event" },
 	{ "allow:fixed", "           |", "no such fixed counter" },
-	{ "allow:fixed3", "           ^", "no such fixed counter" },
+	{ "allow:fixed4", "           ^", "no such fixed counter" },
 	{ "allow:fixed-1", "           ^^", "no such fixed counter" },
 	{ "allow:fixed4294967296", "           ^^^^^^^^^^", "no such fixed counter" },
 	{ "allow:fixed1:fixed1", "             ^^^^^^", "listed twice" },

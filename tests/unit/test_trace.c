@@ -107,14 +107,14 @@ static void test_exits(void **state)
 	fake_trace(f);
 	fake_wr(f, A_PMC + 1, 0x123456789a);
 	fake_rd(f, PMC);
-	assert_int_equal(vpmu_arch_rdpmc(f->v, 1, &value), VPMU_HANDLED);
-	assert_int_equal(vpmu_arch_rdpmc(f->v, 0x40000001, &value), VPMU_HANDLED);
+	assert_int_equal(vpmu_arch_rdpmc(f->v, 1, false, &value), VPMU_HANDLED);
+	assert_int_equal(vpmu_arch_rdpmc(f->v, 0x40000001, false, &value), VPMU_HANDLED);
 	assert_int_equal(vpmu_arch_rdmsr(f->v, 0x10, &value), VPMU_NOT_MINE);
 	assert_int_equal(vpmu_arch_wrmsr(f->v, 0x10, 0), VPMU_NOT_MINE);
 	assert_int_equal(vpmu_arch_rdmsr(f->v, 0x600, &value), VPMU_FAULT);
 	assert_int_equal(vpmu_arch_wrmsr(f->v, GLOBAL, BIT(60)), VPMU_FAULT);
 	assert_int_equal(vpmu_arch_wrmsr(f->v, STATUS, 0), VPMU_FAULT);
-	assert_int_equal(vpmu_arch_rdpmc(f->v, 9, &value), VPMU_FAULT);
+	assert_int_equal(vpmu_arch_rdpmc(f->v, 9, false, &value), VPMU_FAULT);
 	assert_int_equal(f->n_trace, 4);
 	expect(f, 0, VPMU_TRACE_EXIT, 0, VPMU_TRACE_WRMSR, A_PMC + 1, 0x123456789a);
 	expect(f, 1, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDMSR, PMC, 5);

@@ -569,9 +569,100 @@ static void test_mediated_lbr(void **state)
 	rig_free(r);
 }
 
+/* A vCPU whose thread is on no CPU: what is enabled there counts when it is on one. */
+static void test_on_no_cpu(void **state)
+{
+	struct rig *r = rig_new(1, 0);
+	struct vpmu_vcpu *v = vcpu_new(r, VPMU_POLICY_SHARED);
+	const struct vpmu_provider_ops *o = &vpmu_vcpu_ops;
+	struct vpmu_event_attr bad = k_attr(RIG_BRANCHES, 0);
+	uint8_t none[64], buf[8192];
+	struct vpmu_event *k;
+	size_t n, used;
+
+	(void)state;
+	guest_runs(r, v, 3);
+	vpmu_vcpu_put(v);
+	o->begin(&v->provider);
+	k = k_counter(r, v, RIG_BRANCHES, 0);
+	assert_int_equal(k_enable(k), 0);
+	assert_int_equal(o->commit(&v->provider), 0);
+	assert_int_equal(o->state(k), ACTIVE);
+	assert_int_equal(o->clock(&v->provider, true), 0);
+	assert_int_equal(o->save(&v->provider, none, sizeof(none), &n), 0);
+	assert_int_equal(n, 8); /* no signal's totals */
+	bad.size--;
+	assert_int_equal(o->create(&v->provider, &rig_event(r)->head, &bad), -VPMU_EINVAL);
+	bad.size++;
+	bad.slot = 3; /* one counter and two fixed ones */
+	assert_int_equal(o->create(&v->provider, &rig_event(r)->head, &bad), -VPMU_EINVAL);
+	r->n -= 2;
+
+	vpmu_vcpu_load(v, &r->cpu);
+	guest_runs(r, v, 10);
+	assert_int_equal(k_read(k), 10);
+	assert_int_equal(o->save(&v->provider, buf, sizeof(buf), &used), 0);
+	vpmu_vcpu_put(v);
+	assert_int_equal(o->load(&v->provider, buf, used), 0);
+	assert_int_equal(o->load(&v->provider, buf, used - 1), -VPMU_EINVAL);
+	assert_int_equal(o->load(&v->provider, buf, 4), -VPMU_EINVAL);
+	assert_int_equal(o->load(&v->provider, none, n), 0);
+	assert_int_equal(k_read(k), 10);
+	vcpu_free(r, v);
+	rig_free(r);
+}
+
+static uint64_t branches_of(struct rig *r)
+{
+	struct vpmu_silicon *s = &r->cpu.silicon;
+	uint64_t n;
+
+	vpmu_silicon_begin(s);
+	n = vpmu_silicon_total(s, VPMU_SIGNAL_BRANCHES, VPMU_BANK_USER);
+	vpmu_silicon_commit(s);
+	return n;
+}
+
+/* Totals are the CPU's: they are taken where nobody else goes by them. */
+static void test_load_totals(void **state)
+{
+	struct rig *r = rig_new(2, 0);
+	struct vpmu_vcpu *v = vcpu_new(r, VPMU_POLICY_SHARED);
+	const struct vpmu_provider_ops *o = &vpmu_vcpu_ops;
+	struct vpmu_perf_event *host;
+	uint8_t buf[8192];
+	struct vpmu_event *k;
+	size_t used;
+
+	(void)state;
+	vpmu_vcpu_load(v, &r->cpu);
+	k = k_counter(r, v, RIG_BRANCHES, 0);
+	assert_int_equal(k_enable(k), 0);
+	guest_runs(r, v, 10);
+	assert_int_equal(o->save(&v->provider, buf, sizeof(buf), &used), 0);
+	guest_runs(r, v, 5);
+	o->disable(k);
+	host = rig_open(r, CP, RIG_BRANCHES);
+	rig_run(r, 7);
+	assert_int_equal(o->load(&v->provider, buf, used), 0);
+	assert_int_equal(branches_of(r), 22);
+	assert_int_equal(vpmu_perf_count(host), 7);
+	vpmu_perf_close(host);
+	assert_int_equal(o->load(&v->provider, buf, used), 0);
+	assert_int_equal(branches_of(r), 10);
+	assert_int_equal(k_read(k), 15);
+	k_enable(k);
+	guest_runs(r, v, 4);
+	assert_int_equal(k_read(k), 19);
+	vcpu_free(r, v);
+	rig_free(r);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_on_no_cpu),
+		cmocka_unit_test(test_load_totals),
 		cmocka_unit_test(test_host_pinned_first),
 		cmocka_unit_test(test_host_pinned_second),
 		cmocka_unit_test(test_host_flexible),

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * A model of a micro-architecture: caches, TLBs, branch prediction and an account of
+ * cycles, fed with what a vCPU has executed. Deterministic: the same stream gives the
+ * same numbers. No part of it is exact for any real CPU; whoever shows a number of
+ * it says "modelled".
+ *
+ * One vpmu_uarch per vCPU; a vpmu_uarch_llc may be shared by several, which may then
+ * run at the same time: each access to it is one that another thread may see half done,
+ * which costs at most a wrong hit or miss.
+ *
+ * Contexts: every call on the vCPU's own CPU or while it is stopped; none blocks.
+ */
+#ifndef VPMU_UARCH_H
+#define VPMU_UARCH_H
+
+#include <vpmu/signal.h>
+#include <vpmu/result.h>
+
+struct vpmu_uarch;
+struct vpmu_uarch_llc;
+
+struct vpmu_uarch_counts {
+	uint64_t word[VPMU_UARCH_COUNTS][VPMU_BANK_COUNT];
+};
+
+/* A set-associative array with LRU replacement. */
+struct vpmu_uarch_geometry {
+	uint32_t sets;        /* a power of two */
+	uint32_t ways;        /* 1 to 32; of l2, llc and stlb 0: there is none */
+	uint32_t unit_bytes;  /* of a line, a power of two; 0 in TLBs, whose pages have
+				 sizes of their own */
+};
+
+/* A CPU; all data. Latencies in cycles from issue until the value is there. */
+struct vpmu_uarch_params {
+	uint32_t size;        /* sizeof(struct vpmu_uarch_params) */
+	const char *name;
+	struct vpmu_uarch_geometry l1i, l1d, l2, llc; /* of one line size; llc is
+						  ignored where one is shared */
+	struct vpmu_uarch_geometry itlb, dtlb, stlb;
+	uint8_t width;        /* slots of a cycle, 1 to 16 */
+	uint16_t window;      /* uops between the oldest that waits and the youngest */
+	uint16_t fills;       /* lines on their way to L1D at once, 1 to 32 */
+	uint16_t stores;      /* store buffer, 1 to 128 */
+	uint16_t l1d_cycles, l2_cycles, llc_cycles, dram_cycles;
+	uint16_t line_cycles; /* of memory bandwidth that a line takes */
+	uint16_t stlb_cycles, walk_cycles; /* on top */
+	uint16_t mispredict_cycles, resteer_cycles, clear_cycles;
+	uint16_t divide_cycles;
+	uint8_t history_bits; /* of the direction predictor, 4 to 20 */
+	uint8_t btb_bits;     /* log2 of its entries, 4 to 16 */
+	uint8_t returns;      /* depth of the return stack, power of two up to 64 */
+	uint8_t prefetch;     /* lines that a stream is kept ahead, 0: no prefetcher */
+};
+
+/** Parameters of a CPU model by its name (model.h), or of the nearest; never NULL. Pure. */
+const struct vpmu_uarch_params *vpmu_uarch_params(const char *model);
+
+/** Check parameters. Pure. Returns NULL, or a static string that says what is wrong. */
+const char *vpmu_uarch_check(const struct vpmu_uarch_params *params);
+
+struct vpmu_uarch_config {
+	uint32_t size;        /* sizeof(struct vpmu_uarch_config) */
+	const struct vpmu_uarch_params *params; /* unchanged as long as it lives */
+	struct vpmu_uarch_llc *llc; /* shared; NULL: one of its own */
+	/*
+	 * Physical address of @linear, with log2 of its page's bytes in @shift (12,
+	 * 21, 30). Called on a miss of the modelled TLBs only. NULL: linear addresses
+	 * are what caches are looked up by, in pages of 4 KiB.
+	 */
+	uint64_t (*translate)(void *ctx, uint64_t linear, uint8_t *shift);
+	void *ctx;
+};
+
+/** Bytes (a multiple of 8; aligned to 8), or 0 when the parameters are wrong. Pure. */
+size_t vpmu_uarch_size(const struct vpmu_uarch_config *cfg);
+size_t vpmu_uarch_llc_size(const struct vpmu_uarch_params *params);
+
+/** Set up in memory of that size: everything is cold. Returns 0, or -VPMU_EINVAL. */
+int vpmu_uarch_init(struct vpmu_uarch *u, const struct vpmu_uarch_config *cfg);
+int vpmu_uarch_llc_init(struct vpmu_uarch_llc *llc, const struct vpmu_uarch_params *params);
+
+/*
+ * The stream: 64-bit words in program order, made so that code can store them inline.
+ * Bits 63:7 are a linear address, bits 2:0 say what is there.
+ */
+#define VPMU_UARCH_WORD(address, kind)	(((uint64_t)(address) << 7) | (kind))
+#define VPMU_UARCH_ADDRESS(word)	((uint64_t)((int64_t)(word) >> 7))
+#define VPMU_UARCH_KIND			7u
+enum vpmu_uarch_kind {
+	VPMU_UARCH_BLOCK = 0,    /* of instructions, one after the other, that begins
+				    here; the next word says more (below) */
+	VPMU_UARCH_LOAD = 1,     /* with VPMU_UARCH_BYTES, _DEPENDENT */
+	VPMU_UARCH_STORE = 2,    /* with VPMU_UARCH_BYTES */
+	VPMU_UARCH_MODIFY = 3,   /* a load and a store, with VPMU_UARCH_BYTES, _DEPENDENT
+				    meaning locked */
+	VPMU_UARCH_SOFT_PREFETCH = 4,
+	VPMU_UARCH_EVENT = 5,    /* an interrupt or a fault: the next instruction would
+				    have been this one */
+	VPMU_UARCH_UNMAP = 6,    /* what is known of this page is void; with
+				    VPMU_UARCH_BYTES(0) of all pages */
+	VPMU_UARCH_SERIALIZE = 7, /* an instruction that waits for all before it */
+};
+/* log2 of an access's bytes plus 1, 1 to 7 */
+#define VPMU_UARCH_BYTES(log2)		((((log2) + 1u) & 7u) << 3)
+#define VPMU_UARCH_DEPENDENT		(1u << 6) /* its address came out of a load */
+
+/* The second word of a block: all are known when it is translated. */
+#define VPMU_UARCH_B_INSNS(n)		((uint64_t)(n))          /* 1 to 1023 */
+#define VPMU_UARCH_B_LENGTH(bytes)	((uint64_t)(bytes) << 10) /* 1 to 16383 */
+#define VPMU_UARCH_B_BRANCH(kind)	((uint64_t)(kind) << 24) /* enum vpmu_uarch_branch */
+#define VPMU_UARCH_B_BANK(bank)		((uint64_t)(bank) << 27) /* enum vpmu_bank */
+#define VPMU_UARCH_B_UOPS(n)		((uint64_t)(n) << 32)    /* 0 to 4095: beyond one
+								    for each instruction */
+#define VPMU_UARCH_B_DIVIDES(n)		((uint64_t)(n) << 44)    /* 0 to 255 */
+
+/* The last instruction of a block. Where it went, the next word of a block says. */
+enum vpmu_uarch_branch {
+	VPMU_UARCH_NO_BRANCH,
+	VPMU_UARCH_JCC,
+	VPMU_UARCH_JMP,
+	VPMU_UARCH_CALL,
+	VPMU_UARCH_RET,
+	VPMU_UARCH_JMP_INDIRECT,
+	VPMU_UARCH_CALL_INDIRECT,
+	VPMU_UARCH_FAR,          /* never predicted: it serializes */
+};
+
+/**
+ * Go through @n words of the stream. A block's two words may come in two calls; what its
+ * instructions accessed stands after them. Never fails: what makes no sense is passed
+ * over. Bounded by n.
+ */
+void vpmu_uarch_run(struct vpmu_uarch *u, const uint64_t *words, size_t n);
+
+/** What it has counted since it was set up; monotone. */
+const struct vpmu_uarch_counts *vpmu_uarch_counts(const struct vpmu_uarch *u);
+
+/** A count's name, "load-l1"; NULL for none. Pure. */
+const char *vpmu_uarch_name(enum vpmu_uarch_count count);
+
+/** From now on loads of more than @cycles count as VPMU_UARCH_LOAD_SLOW; at first 0. */
+void vpmu_uarch_threshold(struct vpmu_uarch *u, uint32_t cycles);
+
+/* Of the last access that was gone through. */
+enum vpmu_uarch_level {
+	VPMU_UARCH_AT_L1,
+	VPMU_UARCH_AT_FB,
+	VPMU_UARCH_AT_L2,
+	VPMU_UARCH_AT_LLC,
+	VPMU_UARCH_AT_DRAM,
+};
+
+struct vpmu_uarch_access {
+	uint64_t address;     /* linear */
+	uint32_t cycles;      /* until its value was there */
+	uint8_t level;        /* enum vpmu_uarch_level */
+	uint8_t tlb;          /* 0 first level, 1 second level, 2 walked */
+	bool store, locked, split;
+};
+const struct vpmu_uarch_access *vpmu_uarch_last(const struct vpmu_uarch *u);
+
+/** The bank of the block that runs: 0 before the first. */
+enum vpmu_bank vpmu_uarch_bank(const struct vpmu_uarch *u);
+
+#endif /* VPMU_UARCH_H */

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Registers that say more of events than a selector can: which offcore responses, and
+ * from which latency on a load is sampled. They exist where a model of the
+ * micro-architecture counts what they are about.
+ *
+ * Source: SDM vol. 3, "Off-core Response Performance Monitoring", "Load Latency
+ * Performance Monitoring Facility"; facts sheet lbr-pebs-topdown, part D.
+ */
+#include <vpmu/state.h>
+
+#include "arch_internal.h"
+
+#define EXTRA_LDLAT_VALID	0xffffull
+
+static const struct vpmu_event_def *extra_row(const struct vpmu_model *m, uint8_t extra)
+{
+	unsigned int i;
+
+	for (i = 0; i < m->n_events; i++)
+		if (m->events[i].extra == extra)
+			return &m->events[i];
+	return NULL;
+}
+
+/* Whether the provider counts the event that a register is about. */
+static bool extra_counted(const struct vpmu_arch *v, uint8_t extra)
+{
+	const struct vpmu_event_def *def = extra_row(v->model, extra);
+	struct vpmu_event_attr attr;
+
+	if (!def)
+		return false;
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.banks = ARCH_BANKS;
+	attr.pinned = true;
+	attr.fixed = -1;
+	attr.slot = -1;
+	attr.select = def->select | (uint64_t)def->umask << 8;
+	return v->provider->ops->quality(v->provider, &attr) != VPMU_QUALITY_NONE;
+}
+
+void vpmu_extra_resolve(struct vpmu_arch *v)
+{
+	const struct vpmu_ops *ops = v->ops;
+
+	if (v->model->offcore && extra_counted(v, VPMU_EXTRA_OFFCORE_0))
+		v->has[ARCH_HAS_OFFCORE] = 2;
+	if (v->pebs.on && ops->size > offsetof(struct vpmu_ops, threshold) &&
+	    ops->threshold && extra_counted(v, VPMU_EXTRA_LDLAT))
+		v->has[ARCH_HAS_LDLAT] = 1;
+}
+
+bool vpmu_extra_any(const struct vpmu_arch *v)
+{
+	return v->has[ARCH_HAS_OFFCORE] || v->has[ARCH_HAS_LDLAT];
+}
+
+void vpmu_extra_attr(const struct vpmu_arch *v, unsigned int pmc, struct vpmu_event_attr *attr)
+{
+	const struct vpmu_event_def *def;
+
+	if (pmc >= v->n_gp || !v->has[ARCH_HAS_OFFCORE])
+		return;
+	def = vpmu_event_find(v->model, attr->select, -1);
+	if (!def || def->extra < VPMU_EXTRA_OFFCORE_0 || def->extra > VPMU_EXTRA_OFFCORE_1)
+		return;
+	attr->shared = VPMU_SHARED_OFFCORE_RSP;
+	attr->extra = v->extra.offcore[def->extra - VPMU_EXTRA_OFFCORE_0];
+}
+
+void vpmu_extra_set(struct vpmu_arch *v, const struct arch_extra *e)
+{
+	bool changed = v->extra.ldlat != e->ldlat;
+
+	v->extra = *e;
+	if (changed)
+		v->ops->threshold(v->ctx, (uint32_t)e->ldlat);
+}
+
+enum vpmu_result vpmu_extra_offcore_read(struct vpmu_arch *v, unsigned int i,
+					 uint64_t *value)
+{
+	*value = v->extra.offcore[i];
+	return VPMU_HANDLED;
+}
+
+/* Counters that it is about count something else from now on. */
+enum vpmu_result vpmu_extra_offcore_write(struct vpmu_arch *v, unsigned int i,
+					  uint64_t value)
+{
+	struct vpmu_event_attr attr;
+	uint32_t pmcs = 0;
+	unsigned int pmc;
+
+	if (value & ~v->model->offcore)
+		return VPMU_FAULT;
+	if (value == v->extra.offcore[i])
+		return VPMU_HANDLED;
+	v->extra.offcore[i] = value;
+	for (pmc = 0; pmc < v->n_gp; pmc++) {
+		vpmu_pmc_attr(v, pmc, &attr);
+		if (attr.shared == VPMU_SHARED_OFFCORE_RSP)
+			pmcs |= 1u << pmc;
+	}
+	if (pmcs)
+		vpmu_pmc_changed(v, pmcs);
+	return VPMU_HANDLED;
+}
+
+enum vpmu_result vpmu_extra_ldlat_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+{
+	(void)i;
+	*value = v->extra.ldlat;
+	return VPMU_HANDLED;
+}
+
+enum vpmu_result vpmu_extra_ldlat_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+{
+	struct arch_extra e = v->extra;
+
+	(void)i;
+	if (value & ~EXTRA_LDLAT_VALID)
+		return VPMU_FAULT;
+	e.ldlat = value;
+	vpmu_pmc_begin(v);
+	vpmu_extra_set(v, &e);
+	vpmu_pmc_commit(v);
+	return VPMU_HANDLED;
+}
+
+void vpmu_extra_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	vpmu_state_put(c, v->extra.offcore[0], 8);
+	vpmu_state_put(c, v->extra.offcore[1], 8);
+	vpmu_state_put(c, v->extra.ldlat, 8);
+}
+
+int vpmu_extra_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+		   struct arch_extra *e)
+{
+	uint64_t offcore = v->has[ARCH_HAS_OFFCORE] ? v->model->offcore : 0;
+	uint64_t ldlat = v->has[ARCH_HAS_LDLAT] ? EXTRA_LDLAT_VALID : 0;
+
+	e->offcore[0] = vpmu_state_get(c, 8);
+	e->offcore[1] = vpmu_state_get(c, 8);
+	e->ldlat = vpmu_state_get(c, 8);
+	if (c->error || c->pos != c->size || (e->offcore[0] | e->offcore[1]) & ~offcore ||
+	    e->ldlat & ~ldlat)
+		return -VPMU_EINVAL;
+	return 0;
+}

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Precise event-based sampling. A counter that PEBS is enabled for sets no status bit
+ * and raises no interrupt when it wraps: that arms it, and its next occurrence has a
+ * record written into the guest's buffer, which the DS save area describes, and the
+ * counter's value taken from there.
+ *
+ * Guest memory is hostile. What the DS save area says is read once, before anything
+ * is written; a record whose place is not writable memory, or not inside of the
+ * buffer, is lost, without a fault, and the counter goes on. Work is bounded: at most
+ * two records per occurrence, each within two pages.
+ *
+ * Source: SDM vol. 3, "Processor Event Based Sampling (PEBS)", "Adaptive PEBS",
+ * "DS Save Area"; facts sheet lbr-pebs-topdown, part B.
+ */
+#include <vpmu/state.h>
+#include <vpmu/uarch.h>
+
+#include "arch_internal.h"
+
+#define PEBS_PAGE		4096u
+#define PEBS_GP_OLD		4	/* counters with PEBS, formats to 3 */
+#define PEBS_DATA_CFG_VALID	(0xffull << VPMU_PEBS_LBRS_SHIFT | 0xf)
+#define PEBS_LOAD_LATENCY	(0xfull << 32) /* formats 1 to 3: kept, nothing is
+						  measured */
+#define PEBS_LINEAR_BITS	48
+#define PEBS_FIXED_TAIL		0x90u	/* what formats 1 to 3 have more than 0 */
+
+/* What the DS save area said when a record was due. */
+struct pebs_ds {
+	uint64_t index, max, threshold;
+	uint64_t reset[ARCH_PMC_MAX]; /* of the counters that are due */
+};
+
+/* Where a record goes: on one page, or on two. */
+struct pebs_place {
+	uint64_t gpa[2];
+	uint32_t first; /* bytes on the first page */
+	uint32_t pos;
+	bool failed;
+};
+
+bool vpmu_pebs_possible(const struct vpmu_arch_config *cfg)
+{
+	const struct vpmu_ops *ops = cfg->ops;
+	struct vpmu_event_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.banks = VPMU_BANKS_KERNEL | VPMU_BANKS_USER;
+	attr.pinned = true;
+	attr.fixed = -1;
+	attr.slot = -1;
+	attr.select = vpmu_arch_event[1]; /* instructions */
+	attr.period = 1;
+	attr.shared = VPMU_SHARED_PEBS;
+	return ops->size > offsetof(struct vpmu_ops, sample) && ops->linear &&
+	       ops->watch && ops->sample && ops->gpa_read && ops->gpa_write &&
+	       cfg->provider->ops->quality(cfg->provider, &attr) != VPMU_QUALITY_NONE;
+}
+
+static bool pebs_adaptive(const struct arch_pebs *p)
+{
+	return p->format >= 4;
+}
+
+void vpmu_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits)
+{
+	struct arch_pebs *p = &v->pebs;
+	unsigned int i;
+
+	if (!(v->capabilities & VPMU_CAP_PEBS))
+		return;
+	p->on = true;
+	p->linear_bits = linear_bits ? linear_bits : PEBS_LINEAR_BITS;
+	p->format = (v->capabilities >> VPMU_CAP_PEBS_FORMAT_SHIFT) & 0xf;
+	p->reset_fixed = p->format >= 5 ? VPMU_DS_PEBS_RESET_FIXED_5
+					: VPMU_DS_PEBS_RESET_FIXED;
+	v->misc_enable &= ~VPMU_MISC_ENABLE_NO_PEBS;
+	v->has[ARCH_HAS_DS] = 1;
+	v->has[ARCH_HAS_PEBS] = pebs_adaptive(p) ? 2 : 1;
+	if (!pebs_adaptive(p)) {
+		p->valid_enable = vpmu_pmc_bits(v, (1u << v->n_gp) - 1) &
+				  ((1u << PEBS_GP_OLD) - 1);
+		if (p->format)
+			p->valid_enable |= PEBS_LOAD_LATENCY;
+		return;
+	}
+	p->valid_enable = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+	p->valid_cfg = PEBS_DATA_CFG_VALID;
+	v->valid.evtsel |= VPMU_EVTSEL_ADAPTIVE;
+	for (i = 0; i < v->n_fixed; i++)
+		v->valid.fixed_ctrl |= VPMU_FIXED_ADAPTIVE << (4 * i);
+}
+
+uint32_t vpmu_pebs_enabled(const struct vpmu_arch *v)
+{
+	uint64_t enable = v->pebs.enable;
+
+	if (!pebs_adaptive(&v->pebs))
+		enable &= ~PEBS_LOAD_LATENCY;
+	return vpmu_pmc_set(v, enable);
+}
+
+uint32_t vpmu_pebs_armed(const struct vpmu_arch *v)
+{
+	return v->pebs.wrapped & vpmu_pebs_enabled(v);
+}
+
+void vpmu_pebs_watch(struct vpmu_arch *v)
+{
+	bool watch = vpmu_pebs_armed(v) & v->on & v->made;
+
+	if (watch == v->pebs.watch)
+		return;
+	v->pebs.watch = watch;
+	v->ops->watch(v->ctx, watch);
+}
+
+void vpmu_pebs_clear(struct vpmu_arch *v)
+{
+	v->pebs.enable = 0;
+	v->pebs.data_cfg = 0;
+	v->pebs.ds_area = 0;
+	v->pebs.wrapped = 0;
+	v->pebs.claimed = 0;
+	vpmu_pebs_watch(v);
+}
+
+/* Guest memory ---------------------------------------------------------------- */
+
+static bool pebs_wraps(uint64_t address, uint32_t size)
+{
+	return address + size < address;
+}
+
+static uint32_t pebs_page_left(uint64_t address)
+{
+	return PEBS_PAGE - (uint32_t)(address & (PEBS_PAGE - 1));
+}
+
+/* Within two pages. */
+static bool pebs_read(struct vpmu_arch *v, uint64_t address, void *buf, uint32_t size)
+{
+	uint32_t first = pebs_page_left(address);
+	uint64_t gpa;
+
+	if (first > size)
+		first = size;
+	if (pebs_wraps(address, size) || v->ops->linear(v->ctx, address, false, &gpa) ||
+	    v->ops->gpa_read(v->ctx, gpa, buf, first))
+		return false;
+	if (first == size)
+		return true;
+	return !v->ops->linear(v->ctx, address + first, false, &gpa) &&
+	       !v->ops->gpa_read(v->ctx, gpa, (uint8_t *)buf + first, size - first);
+}
+
+/* Both pages are asked for before anything is written to one. */
+static bool pebs_place(struct vpmu_arch *v, uint64_t address, uint32_t size,
+		       struct pebs_place *at)
+{
+	memset(at, 0, sizeof(*at));
+	at->first = pebs_page_left(address);
+	if (pebs_wraps(address, size) ||
+	    v->ops->linear(v->ctx, address, true, &at->gpa[0]))
+		return false;
+	if (size <= at->first)
+		return true;
+	return !v->ops->linear(v->ctx, address + at->first, true, &at->gpa[1]);
+}
+
+static void pebs_put(struct vpmu_arch *v, struct pebs_place *at, const void *data,
+		     uint32_t size)
+{
+	const uint8_t *from = data;
+
+	while (size && !at->failed) {
+		bool second = at->pos >= at->first;
+		uint64_t gpa = second ? at->gpa[1] + at->pos - at->first
+				      : at->gpa[0] + at->pos;
+		uint32_t n = second || at->first - at->pos > size ? size
+								  : at->first - at->pos;
+
+		if (v->ops->gpa_write(v->ctx, gpa, from, n))
+			at->failed = true;
+		at->pos += n;
+		from += n;
+		size -= n;
+	}
+}
+
+/* Fields are little-endian, as the host of every embedder so far is. */
+static bool pebs_ds_read(struct vpmu_arch *v, uint32_t pmcs, struct pebs_ds *ds)
+{
+	uint64_t field[3];
+	unsigned int pmc;
+
+	if (!pebs_read(v, v->pebs.ds_area + VPMU_DS_PEBS_INDEX, field, sizeof(field)))
+		return false;
+	ds->index = field[0];
+	ds->max = field[1];
+	ds->threshold = field[2];
+	for (pmc = 0; pmc < v->n_pmc; pmc++) {
+		uint32_t at = pmc < v->n_gp ? VPMU_DS_PEBS_RESET + 8 * pmc
+				: v->pebs.reset_fixed + 8 * (pmc - v->n_gp);
+
+		if (pmcs >> pmc & 1 &&
+		    !pebs_read(v, v->pebs.ds_area + at, &ds->reset[pmc], 8))
+			return false;
+	}
+	return true;
+}
+
+/* Records --------------------------------------------------------------------- */
+
+static uint32_t pebs_lbrs(uint64_t cfg)
+{
+	return (uint32_t)(cfg >> VPMU_PEBS_LBRS_SHIFT & 0xff) + 1;
+}
+
+static uint32_t pebs_adaptive_size(uint64_t cfg)
+{
+	return 32 + (cfg & VPMU_PEBS_MEMORY ? 32 : 0) + (cfg & VPMU_PEBS_GPRS ? 144 : 0) +
+	       (cfg & VPMU_PEBS_XMMS ? 256 : 0) +
+	       (cfg & VPMU_PEBS_LBRS ? 24 * pebs_lbrs(cfg) : 0);
+}
+
+/* Data sources in bits 3:0, and more bits of them. */
+#define PEBS_LOCAL_DRAM		0xau
+#define PEBS_STORE_L1		(1u << 0)	/* of stores, in place of a source */
+#define PEBS_STLB_MISS		(1u << 4)
+#define PEBS_LOCKED		(1u << 5)
+#define PEBS_CACHE_LATENCY	32
+
+/*
+ * Stores retired are told from samples of stores: whether they hit L1, and no more.
+ * Which of them a record is about, the selectors of its counters say.
+ */
+static bool pebs_about_stores(const struct vpmu_arch *v, uint64_t pmcs)
+{
+	unsigned int i;
+
+	for (i = 0; i < v->n_gp; i++)
+		if (pmcs >> i & 1 && (v->r.evtsel[i] & (VPMU_EVTSEL_EVENT | 0x300)) == 0x2d0)
+			return true;
+	return false;
+}
+
+static uint64_t pebs_source(const struct vpmu_arch *v, const struct vpmu_sample *s,
+			    uint64_t pmcs)
+{
+	static const uint8_t of_level[] = {
+		[VPMU_UARCH_AT_L1] = 1, [VPMU_UARCH_AT_FB] = 2, [VPMU_UARCH_AT_L2] = 3,
+		[VPMU_UARCH_AT_LLC] = 4, [VPMU_UARCH_AT_DRAM] = PEBS_LOCAL_DRAM,
+	};
+	uint64_t source;
+
+	if (!s->modelled || s->level > VPMU_UARCH_AT_DRAM)
+		return 0;
+	if (pebs_about_stores(v, pmcs))
+		source = s->level == VPMU_UARCH_AT_L1 ? PEBS_STORE_L1 : 0;
+	else
+		source = of_level[s->level];
+	return source | (s->tlb == 2 ? PEBS_STLB_MISS : 0) | (s->locked ? PEBS_LOCKED : 0);
+}
+
+static uint64_t pebs_latency(const struct vpmu_arch *v, const struct vpmu_sample *s)
+{
+	uint64_t latency = s->modelled ? s->latency : 0;
+
+	if (!v->model->two_latencies)
+		return latency;
+	if (latency > 0xffff)
+		latency = 0xffff;
+	return latency | latency << PEBS_CACHE_LATENCY;
+}
+
+/* Without a model nobody knows latencies and data sources; there are no transactions. */
+static void pebs_write_adaptive(struct vpmu_arch *v, struct pebs_place *at,
+				const struct vpmu_sample *s, uint64_t cfg, uint64_t pmcs)
+{
+	uint64_t basic[4] = { 0, s->ip, pmcs, s->tsc };
+	uint64_t memory[4] = { s->address, pebs_source(v, s, pmcs), pebs_latency(v, s), 0 };
+	uint64_t head[2] = { s->flags, s->next_ip };
+	uint64_t entry[3];
+	uint32_t i;
+
+	basic[0] = cfg | (uint64_t)pebs_adaptive_size(cfg) << 48;
+	pebs_put(v, at, basic, sizeof(basic));
+	if (cfg & VPMU_PEBS_MEMORY)
+		pebs_put(v, at, memory, sizeof(memory));
+	if (cfg & VPMU_PEBS_GPRS) {
+		pebs_put(v, at, head, sizeof(head));
+		pebs_put(v, at, s->gpr, sizeof(s->gpr));
+	}
+	if (cfg & VPMU_PEBS_XMMS)
+		pebs_put(v, at, s->xmm, sizeof(s->xmm));
+	for (i = 0; cfg & VPMU_PEBS_LBRS && i < pebs_lbrs(cfg); i++) {
+		vpmu_lbr_entry(v, i, entry);
+		pebs_put(v, at, entry, sizeof(entry));
+	}
+}
+
+static uint32_t pebs_fixed_size(const struct arch_pebs *p)
+{
+	static const uint8_t words[] = { 18, 22, 24, 25 };
+
+	return 8u * words[p->format];
+}
+
+static void pebs_write_fixed(struct vpmu_arch *v, struct pebs_place *at,
+			     const struct vpmu_sample *s, uint64_t pmcs)
+{
+	/* AX, BX, CX, DX, SI, DI, BP, SP, and the others in order */
+	static const uint8_t order[] = { 0, 3, 1, 2, 6, 7, 5, 4 };
+	uint64_t status = v->pebs.format < 3 ? v->r.status | pmcs : pmcs;
+	uint64_t head[2] = { s->flags, s->next_ip };
+	uint64_t tail[7] = { status, s->address, pebs_source(v, s, pmcs), pebs_latency(v, s),
+			     s->ip, 0, s->tsc };
+	unsigned int i;
+
+	pebs_put(v, at, head, sizeof(head));
+	for (i = 0; i < VPMU_SAMPLE_GPRS; i++)
+		pebs_put(v, at, &s->gpr[i < 8 ? order[i] : i], 8);
+	pebs_put(v, at, tail, pebs_fixed_size(&v->pebs) - PEBS_FIXED_TAIL);
+}
+
+/* The groups of a counter's records. */
+static uint64_t pebs_groups(const struct vpmu_arch *v, unsigned int pmc)
+{
+	bool adaptive = pmc < v->n_gp
+		? v->r.evtsel[pmc] & VPMU_EVTSEL_ADAPTIVE
+		: v->r.fixed_ctrl >> (4 * (pmc - v->n_gp)) & VPMU_FIXED_ADAPTIVE;
+
+	return adaptive ? v->pebs.data_cfg : 0;
+}
+
+/* One record for @pmcs, which want the same groups. False: it is lost. */
+static bool pebs_record(struct vpmu_arch *v, struct pebs_ds *ds,
+			const struct vpmu_sample *s, uint32_t pmcs, uint64_t cfg)
+{
+	uint32_t size = pebs_adaptive(&v->pebs) ? pebs_adaptive_size(cfg)
+						: pebs_fixed_size(&v->pebs);
+	struct pebs_place at, index;
+
+	if (ds->index > ds->max || ds->max - ds->index < size ||
+	    size > 2 * PEBS_PAGE - (uint32_t)(ds->index & (PEBS_PAGE - 1)) ||
+	    !pebs_place(v, ds->index, size, &at) ||
+	    !pebs_place(v, v->pebs.ds_area + VPMU_DS_PEBS_INDEX, 8, &index))
+		return false;
+	if (pebs_adaptive(&v->pebs))
+		pebs_write_adaptive(v, &at, s, cfg, vpmu_pmc_bits(v, pmcs));
+	else
+		pebs_write_fixed(v, &at, s, vpmu_pmc_bits(v, pmcs));
+	if (at.failed)
+		return false;
+	ds->index += size;
+	pebs_put(v, &index, &ds->index, 8);
+	return !index.failed;
+}
+
+/* Counters that want the same record share one; there are at most two kinds. */
+static bool pebs_records(struct vpmu_arch *v, struct pebs_ds *ds, uint32_t pmcs)
+{
+	struct vpmu_sample s;
+	uint64_t cfg[2] = { v->pebs.data_cfg, 0 };
+	bool written = false;
+	unsigned int i, pmc;
+
+	memset(&s, 0, sizeof(s));
+	v->ops->sample(v->ctx, &s);
+	for (i = 0; i < 2 && pmcs; i++) {
+		uint32_t same = 0;
+
+		for (pmc = 0; pmc < v->n_pmc; pmc++)
+			if (pmcs >> pmc & 1 && pebs_groups(v, pmc) == cfg[i])
+				same |= 1u << pmc;
+		pmcs &= ~same;
+		if (same)
+			written |= pebs_record(v, ds, &s, same, cfg[i]);
+	}
+	return written;
+}
+
+/* Where the reset values cannot be read counters go on as they are. */
+static void pebs_occurred(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
+{
+	struct pebs_ds ds;
+	unsigned int pmc;
+
+	v->pebs.wrapped &= ~pmcs;
+	v->r.status &= ~vpmu_pmc_bits(v, pmcs);
+	memset(&ds, 0, sizeof(ds));
+	if (!pebs_ds_read(v, pmcs, &ds)) {
+		vpmu_pmc_rearm(v, pmcs);
+		return;
+	}
+	if (pebs_records(v, &ds, pmcs) && ds.index >= ds.threshold)
+		*buffer = true;
+	vpmu_pmc_begin(v);
+	for (pmc = 0; pmc < v->n_pmc; pmc++)
+		if (pmcs >> pmc & 1)
+			vpmu_pmc_put(v, pmc, ds.reset[pmc] & v->valid.counter);
+	vpmu_pmc_commit(v);
+}
+
+uint32_t vpmu_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
+{
+	uint32_t ours = pmcs & vpmu_pebs_enabled(v);
+	uint32_t due = ours & v->pebs.wrapped;
+
+	if (!ours)
+		return pmcs;
+	if (due)
+		pebs_occurred(v, due, buffer);
+	v->pebs.wrapped |= ours & ~due;
+	vpmu_pmc_rearm(v, ours & ~due);
+	vpmu_pebs_watch(v);
+	return pmcs & ~ours;
+}
+
+/* Registers ------------------------------------------------------------------- */
+
+enum vpmu_result vpmu_pebs_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+{
+	*value = i ? v->pebs.data_cfg : v->pebs.enable;
+	return VPMU_HANDLED;
+}
+
+/* What has wrapped stays so while PEBS is off for a moment, as guests do. */
+static void pebs_enable(struct vpmu_arch *v, uint64_t value)
+{
+	uint32_t before = vpmu_pebs_enabled(v), changed;
+
+	v->pebs.enable = value;
+	changed = before ^ vpmu_pebs_enabled(v);
+	vpmu_pmc_begin(v);
+	vpmu_pmc_rearm(v, changed & v->pebs.wrapped);
+	changed &= ~before & v->made & ~v->pebs.claimed;
+	if (changed)
+		vpmu_pmc_changed(v, changed);
+	vpmu_pmc_commit(v);
+	vpmu_pebs_watch(v);
+}
+
+enum vpmu_result vpmu_pebs_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+{
+	if (value & ~(i ? v->pebs.valid_cfg : v->pebs.valid_enable))
+		return VPMU_FAULT;
+	if (i)
+		v->pebs.data_cfg = value;
+	else if (value != v->pebs.enable)
+		pebs_enable(v, value);
+	return VPMU_HANDLED;
+}
+
+enum vpmu_result vpmu_pebs_ds_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+{
+	(void)i;
+	*value = v->pebs.ds_area;
+	return VPMU_HANDLED;
+}
+
+static bool pebs_canonical(const struct vpmu_arch *v, uint64_t address)
+{
+	uint64_t high = address >> (v->pebs.linear_bits - 1);
+
+	return !high || high == UINT64_MAX >> (v->pebs.linear_bits - 1);
+}
+
+enum vpmu_result vpmu_pebs_ds_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+{
+	(void)i;
+	if (!pebs_canonical(v, value))
+		return VPMU_FAULT;
+	v->pebs.ds_area = value;
+	return VPMU_HANDLED;
+}
+
+/* State ----------------------------------------------------------------------- */
+
+void vpmu_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	const struct arch_pebs *p = &v->pebs;
+
+	vpmu_state_put(c, p->format, 1);
+	vpmu_state_put(c, 0, 7);
+	vpmu_state_put(c, p->enable, 8);
+	vpmu_state_put(c, p->data_cfg, 8);
+	vpmu_state_put(c, p->ds_area, 8);
+	vpmu_state_put(c, vpmu_pmc_bits(v, p->wrapped), 8);
+	vpmu_state_put(c, vpmu_pmc_bits(v, p->claimed), 8);
+}
+
+int vpmu_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	uint64_t counters = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+	uint64_t format = vpmu_state_get(c, 1), bad = vpmu_state_get(c, 7);
+
+	bad |= vpmu_state_get(c, 8) & ~v->pebs.valid_enable;
+	bad |= vpmu_state_get(c, 8) & ~v->pebs.valid_cfg;
+	bad |= !pebs_canonical(v, vpmu_state_get(c, 8));
+	bad |= vpmu_state_get(c, 8) & ~counters;
+	bad |= vpmu_state_get(c, 8) & ~counters;
+	if (bad || c->error || c->pos != c->size || !v->pebs.on || format != v->pebs.format)
+		return -VPMU_EINVAL;
+	return 0;
+}
+
+void vpmu_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	struct arch_pebs *p = &v->pebs;
+
+	(void)vpmu_state_get(c, 8);
+	p->enable = vpmu_state_get(c, 8);
+	p->data_cfg = vpmu_state_get(c, 8);
+	p->ds_area = vpmu_state_get(c, 8);
+	p->wrapped = vpmu_pmc_set(v, vpmu_state_get(c, 8));
+	p->claimed = vpmu_pmc_set(v, vpmu_state_get(c, 8));
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Nehalem: client, -EP and -EX. */
+#include "models.h"
+
+static const struct vpmu_event_def nehalem_events[] = {
+	CLOCK(0x00, 0x03, "CPU_CLK_UNHALTED.REF", 2, 0, 0),
+	TOLD(0x08, 0x01, "DTLB_LOAD_MISSES.ANY", GP4, MODELLED, DTLB_LOADS),
+	TOLD(0x08, 0x02, "DTLB_LOAD_MISSES.WALK_COMPLETED", GP4, MODELLED, U(DTLB_LOAD_WALK)),
+	TOLD(0x0b, 0x01, "MEM_INST_RETIRED.LOADS", GP4, EXACT, U(LOADS)),
+	TOLD(0x0b, 0x02, "MEM_INST_RETIRED.STORES", GP4, EXACT, U(STORES)),
+	TOLD(0x0e, 0x01, "UOPS_ISSUED.ANY", GP4, MODELLED, U(RETIRING)),
+	TOLD(0x2e, 0x41, "LONGEST_LAT_CACHE.MISS", GP4, MODELLED, DRAM),
+	TOLD(0x2e, 0x4f, "LONGEST_LAT_CACHE.REFERENCE", GP4, MODELLED, L2_MISSES),
+	CLOCK(0x3c, 0x00, "CPU_CLK_UNHALTED.THREAD_P", 1, GP4, 0),
+	CLOCK(0x3c, 0x01, "CPU_CLK_UNHALTED.REF_P", -1, GP4, BUS),
+	TOLD(0x49, 0x01, "DTLB_MISSES.ANY", GP4, MODELLED, DTLB_LOADS | DTLB_STORES),
+	TOLD(0x51, 0x01, "L1D.REPL", 0x03, MODELLED, DATA),
+	NAMED(0x51, 0x02, "L1D.M_REPL", 0x03),
+	TOLD(0x80, 0x02, "L1I.MISSES", GP4, MODELLED, CODE),
+	TOLD(0x80, 0x03, "L1I.READS", GP4, MODELLED, U(L1I_HIT) | CODE),
+	NAMED(0x89, 0x7f, "BR_MISP_EXEC.ANY", GP4),
+	ROW(0xc0, 0x00, "INSTRUCTION_RETIRED", 0, GP4, S(INSTRUCTIONS)),
+	ROW(0xc0, 0x01, "INST_RETIRED.ANY_P", -1, GP4, S(INSTRUCTIONS)),
+	TOLD(0xc2, 0x01, "UOPS_RETIRED.ANY", GP4, MODELLED, U(RETIRING)),
+	ROW(0xc4, 0x00, "BRANCH_INSTRUCTIONS_RETIRED", -1, GP4, S(BRANCHES)),
+	ROW(0xc4, 0x01, "BR_INST_RETIRED.CONDITIONAL", -1, GP4, COND),
+	ROW(0xc4, 0x02, "BR_INST_RETIRED.NEAR_CALL", -1, GP4, CALLS),
+	ROW(0xc4, 0x04, "BR_INST_RETIRED.ALL_BRANCHES", -1, GP4, S(BRANCHES)),
+	TOLD(0xc5, 0x00, "MISPREDICTED_BRANCH_RETIRED", GP4, MODELLED, MISP_ALL),
+	TOLD(0xc5, 0x02, "BR_MISP_RETIRED.NEAR_CALL", GP4, MODELLED, U(MISP_CALL)),
+	TOLD(0xcb, 0x01, "MEM_LOAD_RETIRED.L1D_HIT", GP4, MODELLED, U(LOAD_L1)),
+	TOLD(0xcb, 0x02, "MEM_LOAD_RETIRED.L2_HIT", GP4, MODELLED, U(LOAD_L2)),
+	TOLD(0xcb, 0x10, "MEM_LOAD_RETIRED.LLC_MISS", GP4, MODELLED, U(LOAD_DRAM)),
+};
+
+static const uint8_t nehalem_models[] = { 26, 30, 31, 46 };
+
+const struct vpmu_model vpmu_model_nehalem = {
+	.name = "nehalem",
+	.title = "Intel Nehalem",
+	.vendor = VPMU_VENDOR_INTEL,
+	.family = 6,
+	.models = nehalem_models,
+	.n_models = COUNT_OF(nehalem_models),
+	.version = 3,
+	.n_gp = 4,
+	.n_fixed = 3,
+	.width_bits = 48,
+	.n_arch_events = 7,
+	.capabilities = VPMU_CAP_PEBS_FIXED(1) | VPMU_CAP_LBR_FLAGS | VPMU_CAP_SMM_FREEZE,
+	.lbr_entries = 16,
+	.events = nehalem_events,
+	.n_events = COUNT_OF(nehalem_events),
+};

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Set-associative arrays with true LRU: of lines, of translations. A set is a list,
+ * the most recent first, so that what is used again and again is found at once.
+ *
+ * Words are read and written one at a time as another thread may do it too (a shared
+ * last level); a set that two have moved at once may have a line twice or not at all.
+ */
+#include "uarch_internal.h"
+
+/* As a word of the machine is: on 32 bits half of one may be new, which is a line that
+ * is not there. No order is wanted. */
+static uint64_t ua_get(const uint64_t *p)
+{
+	return *(const volatile uint64_t *)p;
+}
+
+static void ua_set_word(uint64_t *p, uint64_t v)
+{
+	*(volatile uint64_t *)p = v;
+}
+
+size_t ua_array_words(const struct vpmu_uarch_geometry *g, bool values)
+{
+	return (size_t)g->sets * g->ways * (values ? 2 : 1);
+}
+
+uint64_t *ua_array_init(struct ua_array *a, const struct vpmu_uarch_geometry *g,
+			bool values, uint64_t *words)
+{
+	size_t n = (size_t)g->sets * g->ways;
+
+	a->set_mask = g->sets - 1;
+	a->ways = g->ways;
+	a->tag = words;
+	a->value = values ? words + n : NULL;
+	memset(words, 0, ua_array_words(g, values) * sizeof(*words));
+	return words + ua_array_words(g, values);
+}
+
+static uint64_t *ua_set(const struct ua_array *a, uint64_t key)
+{
+	return a->tag + (size_t)(key & a->set_mask) * a->ways;
+}
+
+/* Makes room at the front of a set for what stood at @way or comes anew. */
+static void ua_shift(struct ua_array *a, uint64_t *set, uint32_t way)
+{
+	uint64_t *value = a->value ? a->value + (set - a->tag) : NULL;
+
+	for (; way; way--) {
+		ua_set_word(&set[way], ua_get(&set[way - 1]));
+		if (value)
+			value[way] = value[way - 1];
+	}
+}
+
+bool ua_array_find(struct ua_array *a, uint64_t key, uint64_t *value, bool *marked)
+{
+	uint64_t *set = ua_set(a, key), tag = 0, v = 0;
+	uint32_t way;
+
+	for (way = 0; way < a->ways; way++) {
+		tag = ua_get(&set[way]);
+		if (tag >> 1 == key + 1)
+			break;
+	}
+	if (way == a->ways)
+		return false;
+	if (a->value)
+		v = a->value[set - a->tag + way];
+	if (way || (marked && tag & 1)) {
+		ua_shift(a, set, way);
+		ua_set_word(&set[0], marked ? tag & ~1ull : tag);
+		if (a->value)
+			a->value[set - a->tag] = v;
+	}
+	if (value)
+		*value = v;
+	if (marked)
+		*marked = tag & 1;
+	return true;
+}
+
+bool ua_array_has(const struct ua_array *a, uint64_t key)
+{
+	uint64_t *set = ua_set(a, key);
+	uint32_t way;
+
+	for (way = 0; way < a->ways; way++)
+		if (ua_get(&set[way]) >> 1 == key + 1)
+			return true;
+	return false;
+}
+
+void ua_array_put(struct ua_array *a, uint64_t key, uint64_t value, bool marked)
+{
+	uint64_t *set = ua_set(a, key);
+
+	if (!a->ways)
+		return;
+	ua_shift(a, set, a->ways - 1);
+	ua_set_word(&set[0], (key + 1) << 1 | marked);
+	if (a->value)
+		a->value[set - a->tag] = value;
+}
+
+void ua_array_drop(struct ua_array *a, uint64_t key)
+{
+	uint64_t *set = ua_set(a, key);
+	uint32_t way;
+
+	for (way = 0; way < a->ways; way++)
+		if (ua_get(&set[way]) >> 1 == key + 1)
+			ua_set_word(&set[way], 0);
+}
+
+void ua_array_clear(struct ua_array *a)
+{
+	memset(a->tag, 0, ((size_t)a->set_mask + 1) * a->ways * sizeof(*a->tag));
+}
