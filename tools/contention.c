@@ -277,6 +277,17 @@ static void print_result(const struct contention_result *result)
 	buffer_free(&b);
 }
 
+static void print_measured(const struct contention_case *c)
+{
+	const struct contention_measured *m;
+	char label[16];
+
+	for (size_t i = 0; (m = contention_measured_at(c->id, i)); i++) {
+		snprintf(label, sizeof(label), "KVM %s", strchr(m->kernels, ' ') ? "" : m->kernels);
+		print_labelled(label, m->result);
+	}
+}
+
 static void print_case(const struct contention_case *c, struct contention_log *log)
 {
 	struct contention_result result;
@@ -284,6 +295,8 @@ static void print_case(const struct contention_case *c, struct contention_log *l
 	run_case(c, &result, log);
 	printf("\n%s: %s\n", c->id, c->title);
 	print_result(&result);
+	if (log)
+		print_measured(c);
 	print_labelled("expected", c->source);
 	if (c->kernel)
 		print_labelled("Linux", c->kernel);
@@ -403,6 +416,34 @@ static json_t *cell_json(const struct contention_cell *cell)
 	return j;
 }
 
+/* "KEY: VALUE; KEY: VALUE" as an object. */
+static json_t *pairs_json(const char *text)
+{
+	json_t *j = json_object();
+	char *copy = strdup(text), *save, *value;
+
+	for (char *pair = copy ? strtok_r(copy, ";", &save) : NULL; pair;
+	     pair = strtok_r(NULL, ";", &save)) {
+		pair += *pair == ' ';
+		value = strstr(pair, ": ");
+		*value = 0;
+		json_object_set_new(j, pair, json_string(value + 2));
+	}
+	free(copy);
+	return j;
+}
+
+static json_t *measured_json(const char *id)
+{
+	const struct contention_measured *m;
+	json_t *list = json_array();
+
+	for (size_t i = 0; (m = contention_measured_at(id, i)); i++)
+		json_array_append_new(list, json_pack("{s:s, s:o}", "kernels", m->kernels,
+						      "result", pairs_json(m->result)));
+	return list;
+}
+
 static json_t *case_json(const struct contention_case *c, struct contention_log *log)
 {
 	struct contention_result result;
@@ -411,9 +452,10 @@ static json_t *case_json(const struct contention_case *c, struct contention_log 
 	run_case(c, &result, log);
 	for (unsigned int i = 0; i < result.n; i++)
 		json_object_set_new(values, result.row[i].key, json_string(result.row[i].value));
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "id", c->id, "title", c->title,
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "id", c->id, "title", c->title,
 			 "policy", contention_policy_name(c->policy), "source", c->source,
 			 "kernel", string_or_null(c->kernel), "result", values,
+			 "measured", measured_json(c->id),
 			 "steps", steps_json(log));
 }
 

@@ -175,15 +175,22 @@ void events_tell(json_t *list)
 static bool in_vain(const json_t *query, const json_t *counter)
 {
 	const uint64_t bits = VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | VPMU_EVTSEL_EDGE |
-			      VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK;
+			      VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK |
+			      VPMU_EVTSEL_EVENT_HIGH | /* Intel has none there */
+			      VPMU_EVTSEL_EQ;
 	const char *select = json_string_value(json_object_get(counter, "select")), *told;
 	const json_t *one;
+	uint64_t row;
 	size_t i;
 
 	json_array_foreach(json_object_get(query, "told"), i, one) {
 		told = json_string_value(json_object_get(one, "select"));
-		if (select && told && !((strtoull(select, NULL, 16) ^
-					 strtoull(told, NULL, 16)) & bits))
+		if (!select || !told)
+			continue;
+		row = strtoull(told, NULL, 16);
+		/* what AMD's counters have where UnitMask2 is names no event */
+		if (!((strtoull(select, NULL, 16) ^ row) &
+		      (bits | (row & VPMU_EVTSEL_UMASK2))))
 			return true;
 	}
 	return false;
@@ -221,6 +228,9 @@ void events_tell_losses(json_t *query, bool hosts, bool filtered)
 	json_t *cpu;
 	size_t i;
 
+	/* Events in vain that share a counter with others look like losses of it. */
+	if (!hosts && !filtered && json_array_size(json_object_get(query, "told")))
+		return;
 	/* Which of the two it was at its time the guest alone is told. */
 	if (filtered)
 		what = hosts ? "lost their hardware to the host, or were filtered,"

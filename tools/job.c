@@ -161,15 +161,40 @@ static bool in_path(const char *dir)
 	return false;
 }
 
-/*
- * This program, for vpmu lost, in a directory that PATH has. Links are in the
- * guest's overlay; a directory that is shared gets none.
- */
+/* @to at @path in the guest's overlay; a directory that is shared gets nothing. */
+static void add_place(struct buffer *out, uint32_t tag, const char *to,
+		      const char *path, const char *share)
+{
+	struct buffer b = { 0 };
+
+	if (share && !strncmp(path, share, strlen(share)))
+		return;
+	buffer_add(&b, to, strlen(to) + 1);
+	buffer_add(&b, path, strlen(path) + 1);
+	item(out, tag, b.data, b.len);
+	buffer_free(&b);
+}
+
+/* Where modprobe looks, unless this machine has the same kernel. */
+static void add_modules(struct buffer *out, const char *share, const struct kernel *kernel)
+{
+	char *to = xprintf("%s/modules", kernel->dir);
+	char *path = xprintf("/lib/modules/%s", kernel->release);
+	char *dep = xprintf("%s/modules.dep", path);
+
+	if (access(dep, R_OK))
+		add_place(out, access(path, F_OK) ? CHANNEL_LINK : CHANNEL_BIND,
+			  to, path, share);
+	free(dep);
+	free(path);
+	free(to);
+}
+
+/* This program, for vpmu lost, in a directory that PATH has. */
 static void add_vpmu(struct buffer *out, const char *share)
 {
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin" };
-	struct buffer b = { 0 };
-	char self[4096];
+	char self[4096], *path;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	size_t i = 0, len = share ? strlen(share) : 0;
 
@@ -178,11 +203,9 @@ static void add_vpmu(struct buffer *out, const char *share)
 	if (n <= 0 || i == 3)
 		return;
 	self[n] = 0;
-	buffer_add(&b, self, n + 1);
-	buffer_string(&b, dirs[i]);
-	buffer_add(&b, "/vpmu", 6);
-	item(out, CHANNEL_LINK, b.data, b.len);
-	buffer_free(&b);
+	path = xprintf("%s/vpmu", dirs[i]);
+	add_place(out, CHANNEL_LINK, self, path, share);
+	free(path);
 }
 
 void job_message(struct buffer *out, char **command, const struct job_extra *extra)
@@ -196,6 +219,7 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	add_environment(out, extra->perf);
 	add_perf(out, extra->perf);
 	add_vpmu(out, extra->share);
+	add_modules(out, extra->share, extra->kernel);
 	string(out, CHANNEL_CWD, extra->cwd);
 	if (extra->share)
 		string(out, CHANNEL_SHARE, extra->share);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <jansson.h>
 #include <vpmu/model.h>
+#include <vpmu/msr.h>
 
 #include "vpmu.h"
 
@@ -18,11 +19,19 @@ static const char usage[] =
 "rUUEE is an event as perf takes it: perf stat -e r00c0. AMD's event selects of\n"
 "more than two digits are split, as in the register: 1C9H is r1000000c9.\n";
 
-/* QEMU's names and ours differ in case and hyphens, and QEMU's in -vN. */
+/* What QEMU puts behind a model's name for a variant of it: -vN, -IBRS, -noTSX. */
+static bool is_variant(const char *s)
+{
+	return (!strncasecmp(s, "-v", 2) && isdigit(s[2])) ||
+	       !strncasecmp(s, "-IBRS", 5) || !strncasecmp(s, "-IBPB", 5) ||
+	       !strncasecmp(s, "-noTSX", 6);
+}
+
+/* QEMU's names and ours differ in case and hyphens, and QEMU's in variants. */
 static bool same_model(const char *a, const char *b)
 {
 	for (;; a++, b++) {
-		while (*a == '-' && !(tolower(a[1]) == 'v' && isdigit(a[2])))
+		while (*a == '-' && !is_variant(a))
 			a++;
 		while (*b == '-')
 			b++;
@@ -35,10 +44,19 @@ static bool same_model(const char *a, const char *b)
 	}
 }
 
-/* QEMU names AMD's after products. */
+/* QEMU names many after products. */
 static const char *model_alias(const char *name)
 {
 	static const char *const alias[][2] = {
+		{ "Cascadelake-Server", "skylake-server" },
+		{ "Conroe", "core2" },
+		{ "Cooperlake", "skylake-server" },
+		{ "core2duo", "core2" },
+		{ "Denverton", "goldmont" },
+		{ "KnightsMill", "knights" },
+		{ "n270", "bonnell" },
+		{ "Penryn", "core2" },
+		{ "Snowridge", "tremont" },
 		{ "EPYC-Rome", "zen2" },
 		{ "EPYC-Milan", "zen3" },
 		{ "EPYC-Genoa", "zen4" },
@@ -78,11 +96,14 @@ static const struct vpmu_model *find_model(const char *name)
 static uint64_t select_of(const struct vpmu_event_def *def)
 {
 	return (def->select & 0xff) | (uint64_t)def->umask << 8 |
-	       (uint64_t)(def->select >> 8) << 32;
+	       (uint64_t)(def->select >> 8) << 32 | (uint64_t)def->umask2 << 40 |
+	       (uint64_t)def->when << 16;
 }
 
-static const char *quality_of(const struct vpmu_model *model,
-			      const struct vpmu_event_def *def)
+/* What the engine supplies: with --uarch on everything. */
+static uint64_t supplied = TCG_SUPPLIED;
+
+const char *event_quality(const struct vpmu_model *model, const struct vpmu_event_def *def)
 {
 	static const char *const names[] = {
 		[VPMU_QUALITY_NONE] = "unavailable",
@@ -93,7 +114,7 @@ static const char *quality_of(const struct vpmu_model *model,
 	struct vpmu_recipe recipe;
 
 	vpmu_event_resolve(model, select_of(def), def->gp_mask ? -1 : def->fixed,
-			   VPMU_BANKS_USER | VPMU_BANKS_KERNEL, TCG_SUPPLIED, &recipe);
+			   VPMU_BANKS_USER | VPMU_BANKS_KERNEL, supplied, &recipe);
 	return recipe.quality < 4 ? names[recipe.quality] : "unavailable";
 }
 
@@ -108,16 +129,15 @@ static const char *needs_of(const struct vpmu_event_def *def, const char *qualit
 	return !available(quality) && run_has_option(def->needs) ? def->needs : NULL;
 }
 
-/* "0-7", "0,2": the bits of a mask. */
-static char *mask_text(unsigned int mask)
+char *mask_text(unsigned int mask)
 {
 	struct buffer b = { 0 };
 
-	for (int i = 0, j; i < 16; i = j + 1) {
+	for (int i = 0, j; i < 32; i = j + 1) {
 		j = i;
 		if (!(mask >> i & 1))
 			continue;
-		while (mask >> (j + 1) & 1)
+		while (j < 31 && mask >> (j + 1) & 1)
 			j++;
 		buffer_print(&b, "%s%d", b.len ? "," : "", i);
 		if (j > i)
@@ -129,13 +149,15 @@ static char *mask_text(unsigned int mask)
 /* Columns of an event as perf takes it. */
 static int perf_width(const struct vpmu_model *model)
 {
+	if (model->extensions & VPMU_EXT_UMASK2)
+		return 13;
 	return model->vendor == VPMU_VENDOR_AMD ? 10 : 5;
 }
 
 static void print_event(const struct vpmu_model *model,
 			const struct vpmu_event_def *def)
 {
-	const char *quality = quality_of(model, def);
+	const char *quality = event_quality(model, def);
 	const char *needs = needs_of(def, quality);
 	char *gp = mask_text(def->gp_mask), fixed[16] = "-", event[20];
 
@@ -150,8 +172,11 @@ static void print_event(const struct vpmu_model *model,
 
 static int print_model(const struct vpmu_model *model)
 {
-	printf("%s: %d counters and %d fixed ones of %d bits, perfmon version %d\n\n",
+	printf("%s: %d counters and %d fixed ones of %d bits, perfmon version %d",
 	       model->title, model->n_gp, model->n_fixed, model->width_bits, model->version);
+	if (model->version_most)
+		printf(", %d by pmu-version=%d", model->version_most, model->version_most);
+	printf("\n\n");
 	printf("%-42s %-*s  %-8s %-5s  %-11s  %-4s %s\n", "EVENT", perf_width(model), "PERF",
 	       "COUNTERS", "FIXED", "COUNT", "SKID", "NEEDS");
 	for (int i = 0; i < model->n_events; i++)
@@ -162,10 +187,11 @@ static int print_model(const struct vpmu_model *model)
 static json_t *event_json(const struct vpmu_model *model,
 			  const struct vpmu_event_def *def)
 {
-	const char *quality = quality_of(model, def);
+	const char *quality = event_quality(model, def);
 	const char *needs = needs_of(def, quality);
-	json_t *j = json_pack("{s:s, s:i, s:i, s:i, s:s}", "name", def->name,
+	json_t *j = json_pack("{s:s, s:i, s:i, s:i, s:i, s:s}", "name", def->name,
 			      "event", def->select, "umask", def->umask,
+			      "umask2", def->umask2,
 			      "counters", def->gp_mask, "count", quality);
 
 	json_object_set_new(j, "fixed", def->fixed < 0 ? json_null()
@@ -193,10 +219,11 @@ static int dump_model(const struct vpmu_model *model)
 
 int verb_list(int argc, char **argv)
 {
-	const char *cpu = "Icelake-Server";
+	const char *cpu = "Icelake-Server", *uarch = NULL;
 	bool json = false;
 	const struct option_def defs[] = {
 		{ "cpu", 0, "MODEL", "whose events (Icelake-Server)", &cpu },
+		{ "uarch", 0, "on|off", "with what --uarch of vpmu run counts (off)", &uarch },
 		{ "json", 0, NULL, "for programs", &json },
 		{ NULL, 0, NULL, NULL, NULL },
 	};
@@ -204,6 +231,10 @@ int verb_list(int argc, char **argv)
 
 	if (options_parse(argc, argv, defs, usage) < argc)
 		fail(EXIT_VPMU, "list takes no arguments (vpmu list --help)");
+	if (uarch && strcmp(uarch, "on") && strcmp(uarch, "off"))
+		fail(EXIT_VPMU, "--uarch %s: it is on or off", uarch);
+	if (uarch && !strcmp(uarch, "on"))
+		supplied = VPMU_SIGNALS_ALL;
 	model = find_model(cpu);
 	return json ? dump_model(model) : print_model(model);
 }

@@ -43,11 +43,12 @@ struct block {
 	uint32_t msr;
 	uint64_t hz;
 	const struct vpmu_model *model;	/* whose events, or NULL */
+	uint32_t evtsel, step;		/* registers that select them: first, distance */
 };
 
 struct pmc {
 	uint64_t enabled, running, reason;
-	uint64_t select;	/* of a general-purpose counter: IA32_PERFEVTSEL */
+	uint64_t select;	/* of a general-purpose counter: its register */
 };
 
 struct cpu {
@@ -80,6 +81,9 @@ static const struct option_def defs[] = {
 /* ---- the block */
 
 #ifdef __x86_64__
+#define SIGNATURE_HYGON_EBX	0x6f677948u	/* "Hygo" */
+#define CPUID_PERFCTR_CORE	(1u << 23)	/* 80000001H:ECX */
+
 static bool signature(uint32_t leaf, uint32_t *last)
 {
 	uint32_t ebx, ecx, edx;
@@ -89,18 +93,27 @@ static bool signature(uint32_t leaf, uint32_t *last)
 		edx == VPMU_CPUID_SIGNATURE_EDX && *last > leaf && *last < leaf + 0x100;
 }
 
-/* Of this CPU: the vendor's name for what its registers select. */
-static const struct vpmu_model *this_model(void)
+/* Of this CPU: the vendor's names for what its registers select, and which those are. */
+static void find_events(struct block *b)
 {
-	uint32_t eax, ebx, ecx, edx, family, model;
+	uint32_t eax, ebx, ecx, edx, family, model, vendor;
 
-	__cpuid(0, eax, ebx, ecx, edx);
-	if (ebx != signature_INTEL_ebx)
-		return NULL;
+	__cpuid(0, eax, vendor, ecx, edx);
 	__cpuid(1, eax, ebx, ecx, edx);
 	family = (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
 	model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
-	return vpmu_model_find(VPMU_VENDOR_INTEL, family, model);
+	b->evtsel = VPMU_MSR_PERFEVTSEL0;
+	b->step = 1;
+	if (vendor == signature_INTEL_ebx)
+		b->model = vpmu_model_find(VPMU_VENDOR_INTEL, family, model);
+	if (vendor != signature_AMD_ebx && vendor != SIGNATURE_HYGON_EBX)
+		return;
+	b->model = vpmu_model_find(VPMU_VENDOR_AMD, family, model);
+	b->evtsel = VPMU_MSR_K7_EVTSEL0;
+	if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && ecx & CPUID_PERFCTR_CORE) {
+		b->evtsel = VPMU_MSR_AMD_PERF_CTL0;
+		b->step = 2;
+	}
 }
 
 /* Returns why there is none, or NULL. */
@@ -127,7 +140,7 @@ static const char *find_block(struct block *b)
 	b->n_pmc = b->n_gp + (eax >> 16 & 0xff);
 	b->msr = ebx;
 	b->hz = ecx | (uint64_t)edx << 32;
-	b->model = this_model();
+	find_events(b);
 	if (!b->n_pmc || b->n_pmc > PMCS_MAX)
 		return "this guest's PMU tells losses of no counter, or of too many";
 	return NULL;
@@ -212,7 +225,7 @@ static void read_cpu(struct cpu *cpu, const struct block *b)
 			cpu->now[pmc].enabled = rdmsr(cpu, msr + VPMU_LOSS_ENABLED);
 			cpu->now[pmc].reason = rdmsr(cpu, msr + VPMU_LOSS_REASON);
 			if (b->model && pmc < b->n_gp)
-				cpu->now[pmc].select = rdmsr(cpu, VPMU_MSR_PERFEVTSEL0 + pmc);
+				cpu->now[pmc].select = rdmsr(cpu, b->evtsel + pmc * b->step);
 		}
 		if (rdmsr(cpu, generation) == before)
 			return;
@@ -296,7 +309,8 @@ static char *event_name(const struct block *b, const struct cpu *cpu, unsigned i
 	row = vpmu_event_find(b->model, select, pmc < b->n_gp ? -1 : (int)(pmc - b->n_gp));
 	if (row)
 		return strdup(row->name);
-	return pmc < b->n_gp ? xprintf("r%04" PRIx64, select & 0xffff) : NULL;
+	return pmc < b->n_gp ? xprintf("r%04" PRIx64, select & vpmu_event_name_bits(b->model))
+			       : NULL;
 }
 
 static double share(const struct verdict *v)

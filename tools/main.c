@@ -22,6 +22,9 @@ static const struct verb {
 	{ "check", verb_check, "can this machine, can a guest count?" },
 	{ "list", verb_list, "what a guest can count, and what each number is worth" },
 	{ "contention", verb_contention, "who gets a counter that host and guest both want" },
+	{ "compare", verb_compare, "counts against a baseline, for CI" },
+	{ "timeline", verb_timeline, "draw what vpmu run --trace wrote" },
+	{ "decode", verb_decode, "a register's value in words" },
 	{ "lost", verb_lost, "inside a guest: which of its counters counted all the time" },
 };
 
@@ -33,7 +36,7 @@ static void print_help(FILE *to)
 		"Gives every x86 guest a performance monitoring unit.\n\n");
 	for (size_t i = 0; i < N_VERBS; i++)
 		fprintf(to, "  vpmu %-10s %s\n", verbs[i].name, verbs[i].help);
-	fprintf(to, "\nvpmu VERB --help says more. For a start:\n\n"
+	fprintf(to, "\nvpmu help VERB says more. For a start:\n\n"
 		"  vpmu run -- perf stat -e instructions,branches ./program\n");
 }
 

@@ -35,9 +35,32 @@ const char *cache_dir(void)
 	return dir;
 }
 
-/* In the source tree that this was built from, else where it is installed. */
+/* A prefix may have been moved since, or installed with DESTDIR. */
+char *installed_beside(const char *name)
+{
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return NULL;
+	self[n] = 0;
+	*strrchr(self, '/') = 0;
+	return xprintf("%s/../%s", self, name);
+}
+
+/*
+ * Of what is installed beside this program, else of the source tree that it was built
+ * from, else of where it was to be installed.
+ */
 const char *source_file(const char *name, char **out)
 {
+	char *share = xprintf("share/vpmu/%s", name);
+
+	*out = installed_beside(share);
+	free(share);
+	if (*out && !access(*out, R_OK))
+		return *out;
+	free(*out);
 	*out = xprintf("%s/%s", VPMU_SRCDIR, name);
 	if (!access(*out, R_OK))
 		return *out;

@@ -25,6 +25,9 @@
 			"nmi_watchdog=0 nowatchdog no_timer_check " \
 			"tsc=reliable random.trust_cpu=on"
 
+/* Of our QEMU's guests that have a PMU. */
+#define GUEST_TSC_KHZ	400000ull
+
 /* Ours names itself in its version. */
 static bool is_patched(const struct qemu *qemu)
 {
@@ -44,6 +47,21 @@ static void set_prefix(struct qemu *qemu, const char *prefix)
 		free(qemu->firmware);
 		qemu->firmware = NULL;
 	}
+}
+
+/* The package qemu-vpmu's. */
+static bool find_packaged(struct qemu *qemu)
+{
+	char *beside = installed_beside("lib/vpmu/qemu");
+	bool found;
+
+	if (!beside)
+		return false;
+	set_prefix(qemu, beside);
+	found = runs(qemu->binary);
+	free(beside);
+	qemu->patched = found;
+	return found;
 }
 
 /* VPMU_QEMU is a program, or the directory with bin/ and share/. */
@@ -74,6 +92,8 @@ bool qemu_find(struct qemu *qemu, bool cached)
 		qemu->patched = is_patched(qemu);
 		return true;
 	}
+	if (find_packaged(qemu))
+		return true;
 	cache_dir();
 	if (!source_file("qemu/build", &script))
 		fail(EXIT_SKIP, "%s is missing; set VPMU_QEMU to a qemu-system-x86_64", script);
@@ -94,6 +114,22 @@ bool qemu_find(struct qemu *qemu, bool cached)
 	free(script);
 	buffer_free(&out);
 	return !status;
+}
+
+/* Ours has KVM; whatever else VPMU_QEMU names is asked. */
+void qemu_need_kvm(const struct qemu *qemu)
+{
+	char *argv[] = { qemu->binary, "-accel", "help", NULL };
+	struct buffer out = { 0 };
+
+	if (access("/dev/kvm", R_OK | W_OK))
+		fail(EXIT_SKIP, "--accel kvm: /dev/kvm: %s; needed is a host that has KVM. "
+		     "In a guest of vpmu run --cpu EPYC-Milan --root: modprobe kvm_amd",
+		     strerror(errno));
+	if (!qemu->patched && (run_script(argv, &out) || !strstr(out.data, "kvm")))
+		fail(EXIT_SKIP, "--accel kvm: found %s, which has no KVM; needed is vpmu's "
+		     "own QEMU: unset VPMU_QEMU", qemu->binary);
+	buffer_free(&out);
 }
 
 static void read_tsc(uint64_t *tsc, uint64_t *ns)
@@ -124,6 +160,8 @@ const char *qemu_cpu(const char *name)
 		{ "Icelake-Server", "Icelake-Server-v6" },
 		{ "icelake-server", "Icelake-Server-v6" },
 		{ "sapphirerapids", "SapphireRapids" },
+		{ "graniterapids", "GraniteRapids" },
+		{ "clearwaterforest", "ClearwaterForest" },
 		{ "skylake-server", "Skylake-Server" },
 	};
 
@@ -131,6 +169,19 @@ const char *qemu_cpu(const char *name)
 		if (!strcmp(name, alias[i][0]))
 			return alias[i][1];
 	return name;
+}
+
+/* QEMU's models of AMD's and Hygon's CPUs. */
+static bool is_amd(const char *cpu)
+{
+	static const char *const names[] = {
+		"EPYC", "Dhyana", "Opteron", "phenom", "athlon", "qemu64", "max",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(cpu, names[i], strlen(names[i])))
+			return true;
+	return false;
 }
 
 /* ---- the command line */
@@ -184,14 +235,18 @@ static void add_9p(struct args *args, const char *id, const char *path,
 }
 
 /* The CPU with its PMU. check=off: what TCG lacks is switched off without a word. */
-static char *cpu_option(const struct machine *m, int trace)
+static char *cpu_option(const struct machine *m, bool patched, int trace)
 {
 	struct buffer b = { 0 };
 	char *filter = m->filter ? quoted_value(m->filter) : NULL;
 
 	buffer_print(&b, "%s,check=off,pmu=%s", qemu_cpu(m->cpu), m->arch ? "on" : "off");
-	if (m->pv)
+	/* Under KVM a host module serves every guest; without it QEMU does. */
+	if (m->pv && (!m->kvm || (patched && access("/sys/module/vpmu_kvm", F_OK))))
 		buffer_print(&b, ",pmu-pv=%s", m->pv);
+	if (m->uarch)
+		buffer_print(&b, ",pmu-uarch=on%s%s", *m->uarch ? ",pmu-uarch-params=" : "",
+			     m->uarch);
 	if (m->policy)
 		buffer_print(&b, ",pmu-policy=%s", m->policy);
 	if (filter)
@@ -213,11 +268,11 @@ static void add_machine(struct args *args, const struct qemu *qemu,
 	add(args, strdup("-no-reboot"));
 	option(args, "display", strdup("none"));
 	option(args, "machine", strdup("pc,acpi=off,usb=off,i8042=off,hpet=off,vmport=off"));
-	option(args, "accel", strdup("tcg"));
+	option(args, "accel", strdup(m->kvm ? "kvm" : "tcg"));
 	option(args, "bios", strdup("qboot.rom"));
 	if (m->paused)
 		add(args, strdup("-S"));
-	option(args, "cpu", cpu_option(m, trace));
+	option(args, "cpu", cpu_option(m, qemu->patched, trace));
 	option(args, "smp", xprintf("%u", m->smp));
 	option(args, "m", xprintf("%lluM", (unsigned long long)(m->memory_bytes >> 20)));
 }
@@ -226,12 +281,16 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 		       const struct kernel *kernel, const struct machine *m,
 		       int initrd)
 {
-	bool pmu = qemu->patched && (m->arch || m->pv);
+	bool ours = qemu->patched && (m->arch || m->pv);
 	char *tsc;
 
-	/* With a PMU, CPUID.15H tells the rate; else measuring it takes long. */
-	tsc = pmu ? strdup("") : xprintf(" tsc_early_khz=%llu",
-					 (unsigned long long)host_tsc_khz());
+	/* With a PMU, CPUID.15H tells Intel's the rate; KVM has a way of its own;
+	 * else measuring it takes long, and fails on a busy host. */
+	if (m->kvm || (ours && !is_amd(m->cpu)))
+		tsc = strdup("");
+	else
+		tsc = xprintf(" tsc_early_khz=%llu", ours ? GUEST_TSC_KHZ :
+			      (unsigned long long)host_tsc_khz());
 	option(args, "kernel", strdup(kernel->vmlinux));
 	option(args, "initrd", xprintf("/proc/self/fd/%d", initrd));
 	option(args, "append", xprintf("%s%s%s%s%s", KERNEL_OPTIONS, tsc,
@@ -241,7 +300,8 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 }
 
 char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
-		    const struct machine *m, const struct qemu_fds *fds)
+		    const struct machine *m, const struct qemu_fds *fds,
+		    const char *snapshot)
 {
 	struct args args = { 0 };
 	char *share;
@@ -265,5 +325,7 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 		add_9p(&args, "share", share, CHANNEL_TAG_SHARE, false);
 		free(share);
 	}
+	if (snapshot)
+		option(&args, "incoming", xprintf("file:%s", snapshot));
 	return args.list;
 }

@@ -29,29 +29,35 @@ static const char usage[] =
 "  vpmu run --smp 2 -- sh -c 'perf record -g ./program && perf report --stdio'\n";
 
 struct options {
-	const char *cpu, *smp, *memory, *pmu, *kernel, *modules, *append;
+	const char *accel, *cpu, *smp, *memory, *pmu, *kernel, *modules, *append, *uarch;
 	const char *output, *stats, *policy, *filter, *trace;
 	struct strings host_events;
-	bool root, dry_run, verbose;
+	bool root, dry_run, verbose, snapshot;
 };
 
 static struct options options;
 
 static const struct option_def defs[] = {
-	{ "cpu", 0, "MODEL", "the guest's CPU (Icelake-Server)", &options.cpu },
+	{ "accel", 0, "tcg|kvm", "what executes the guest: QEMU (default), or KVM with its PMU",
+	  &options.accel },
+	{ "cpu", 0, "MODEL", "the guest's CPU (Icelake-Server; with kvm, host)", &options.cpu },
 	{ "smp", 0, "N", "number of its CPUs (1)", &options.smp },
 	{ "memory", 'm', "SIZE", "its memory (1G)", &options.memory },
 	{ "pmu", 0, "KIND", "arch (default), pv[,abi=2010], both or none", &options.pmu },
+	{ "uarch", 0, "on|user|off", "model caches, TLBs, branch prediction, cycles; user: of "
+	  "programs alone, so that runs repeat (off)", &options.uarch },
 	{ "policy", 0, "POLICY", "who owns the counters: direct, shared (default), mediated",
 	  &options.policy },
 	{ "host-event", 0, "SPEC...", "an event of the host's own; may be repeated",
 	  &options.host_events },
 	{ "event-filter", 0, "SPEC", "which events the guest may count", &options.filter },
-	{ "trace", 0, "FILE", "write who had which counter when, for Perfetto",
+	{ "trace", 0, "FILE", "write who had which counter when, for vpmu timeline",
 	  &options.trace },
 	{ "kernel", 0, "FILE|SUITE", "its kernel (this Debian's own)", &options.kernel },
 	{ "modules", 0, "DIR", "modules for --kernel FILE", &options.modules },
 	{ "append", 0, "ARGS", "more options for its kernel", &options.append },
+	{ "snapshot", 0, NULL, "start from a booted guest that is kept in the cache",
+	  &options.snapshot },
 	{ "root", 0, NULL, "run COMMAND as root of the guest", &options.root },
 	{ "output", 'o', "FILE", "vpmu's own messages go there", &options.output },
 	{ "stats", 0, "FILE", "write what is known of the run, as JSON", &options.stats },
@@ -94,22 +100,60 @@ static void set_pmu(struct machine *m, const char *text)
 	m->pv = !pv && !both ? NULL : text[len] ? "v1" : "v2";
 }
 
+char *uarch_option(const char *text)
+{
+	const char *more = text ? strchrnul(text, ',') : "";
+	size_t len = text ? (size_t)(more - text) : 0;
+	bool user = len == 4 && !strncmp(text, "user", len);
+	char *params, *p;
+
+	if (!text || !strcmp(text, "off"))
+		return NULL;
+	if (!user && (len != 2 || strncmp(text, "on", len)))
+		fail(EXIT_VPMU, "--uarch %s: it is on, user or off, on and user with "
+		     "parameters behind a comma", text);
+	more += !user && *more;
+	params = xprintf("%s%s", user ? "feed=user:index=linear" : "", more);
+	for (p = strchr(params, ','); p; p = strchr(p, ','))
+		*p = ':';
+	return params;
+}
+
 static void set_machine(struct machine *m, const struct options *o)
 {
-	m->cpu = o->cpu ? o->cpu : "Icelake-Server";
+	m->kvm = o->accel && !strcmp(o->accel, "kvm");
+	m->cpu = o->cpu ? o->cpu : m->kvm ? "host" : "Icelake-Server";
 	m->smp = o->smp ? option_number("smp", o->smp, 1, 255) : 1;
 	m->memory_bytes = option_size("memory", o->memory ? o->memory : "1G");
 	set_pmu(m, o->pmu ? o->pmu : "arch");
 	m->append = o->append;
 	m->policy = o->policy;
 	m->filter = o->filter;
+	m->uarch = uarch_option(o->uarch);
 	m->trace = o->trace;
 	m->paused = o->host_events.n;
 	m->verbose = o->verbose;
 }
 
+/* What is there only where QEMU executes the guest and counts. */
+static void check_kvm(const struct options *o, const struct machine *m)
+{
+	if (o->accel && !m->kvm && strcmp(o->accel, "tcg"))
+		fail(EXIT_VPMU, "--accel %s: it is tcg or kvm", o->accel);
+	if (m->uarch && (m->kvm || !m->arch))
+		fail(EXIT_VPMU, "--uarch on models what QEMU executes, for the architectural PMU: "
+		     "leave --%s away", m->kvm ? "accel kvm" : "pmu");
+	if (m->kvm && (o->policy || o->filter || o->trace || o->host_events.n))
+		fail(EXIT_VPMU, "--policy, --host-event, --event-filter and --trace are of "
+		     "--accel tcg: with kvm it is the host's perf that counts");
+	if (m->kvm && m->pv && strchr(m->pmu, ','))
+		fail(EXIT_VPMU, "--pmu %s: with --accel kvm the host says which versions "
+		     "it has", m->pmu);
+}
+
 static void check_options(const struct options *o, const struct machine *m)
 {
+	check_kvm(o, m);
 	if (m->memory_bytes < 128 << 20)
 		fail(EXIT_VPMU, "--memory %s: a guest needs at least 128M", o->memory);
 	if (!m->arch && !m->pv && (o->policy || o->filter || o->trace ||
@@ -157,22 +201,23 @@ static const char *not_shared(const char *path)
 	return NULL;
 }
 
-static void choose_directory(struct job_extra *extra, struct qemu_fds *fds)
+/* Returns its descriptor, or -1. */
+static int choose_directory(struct job_extra *extra)
 {
 	char *path = getcwd(NULL, 0);
 	const char *why;
+	int fd = -1;
 
-	fds->share = -1;
 	extra->cwd = "/";
 	if (!path || *path != '/') {
 		say("the current directory is not shared: %s; COMMAND starts in /",
 		    path ? "it cannot be reached" : strerror(errno));
-		return;
+		return -1;
 	}
 	why = not_shared(path);
 	if (!why) {
-		fds->share = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		why = fds->share < 0 ? strerror(errno) : NULL;
+		fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		why = fd < 0 ? strerror(errno) : NULL;
 	}
 	extra->cwd = path;
 	if (why)
@@ -180,6 +225,7 @@ static void choose_directory(struct job_extra *extra, struct qemu_fds *fds)
 		    path, why);
 	else
 		extra->share = path;
+	return fd;
 }
 
 /* ---- dry run */
@@ -285,16 +331,18 @@ static void ask_qemu(struct report *r, struct qmp *qmp, const struct options *o)
 
 static void write_stats(const char *path, const struct outcome *out,
 			const struct machine *m, const struct qemu *qemu,
-			const struct kernel *kernel, const struct report *report)
+			const struct kernel *kernel, const struct report *report,
+			bool restored)
 {
 	json_t *j = json_pack(
-		"{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*, s:O*,"
-		" s:O*, s:s*, s:s*}",
+		"{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*, s:O*,"
+		" s:O*, s:s*, s:s*, s:s}",
 		"exited", out->exited,
 		"boot_ms", out->boot_ns / 1e6,
 		"start_ms", out->start_ns / 1e6,
 		"end_ms", out->end_ns / 1e6,
 		"guest_ms", out->wall_ns / 1e6,
+		"accel", m->kvm ? "kvm" : "tcg",
 		"cpu", qemu_cpu(m->cpu), "pmu", m->pmu,
 		"smp", (int)m->smp, "memory_bytes", (json_int_t)m->memory_bytes,
 		"kernel", kernel->release, "qemu", qemu->binary,
@@ -302,7 +350,8 @@ static void write_stats(const char *path, const struct outcome *out,
 		"stderr_bytes", (json_int_t)out->err_bytes,
 		"qemu_version", report->version, "vpmu", report->vpmu,
 		"host_events", report->host_events,
-		"policy", m->policy, "event_filter", m->filter);
+		"policy", m->policy, "event_filter", m->filter,
+		"from", restored ? "snapshot" : "boot");
 
 	if (out->exited && WIFEXITED(out->status))
 		json_object_set_new(j, "exit_status", json_integer(WEXITSTATUS(out->status)));
@@ -409,7 +458,7 @@ static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
 	if (m->pv)
 		printf("# the guest loads %s\n", driver ? driver :
 		       "vpmu_guest.ko, which is not built yet");
-	return print_command(qemu_command(qemu, kernel, m, &fds));
+	return print_command(qemu_command(qemu, kernel, m, &fds, NULL));
 }
 
 static void say_errors(const struct guest *guest)
@@ -421,10 +470,64 @@ static void say_errors(const struct guest *guest)
 		say("QEMU says:\n%.*s", (int)n, text);
 }
 
+/* What QEMU is started with. */
+struct start {
+	struct qemu qemu;
+	struct kernel kernel;
+	char *driver;		/* of the paravirtual PMU, for the guest's kernel, or NULL */
+	int share;		/* the shared directory, or -1 */
+};
+
+static void start_guest(struct run *r, const struct start *s, int initrd, const char *snapshot)
+{
+	struct qemu_fds fds = {
+		.initrd = fcntl(initrd, F_DUPFD_CLOEXEC, 3),
+		.share = s->share < 0 ? -1 : fcntl(s->share, F_DUPFD_CLOEXEC, 3),
+		.trace = r->trace.raw ? fileno(r->trace.raw) : -1,
+	};
+
+	guest_ports(&r->guest, &fds);
+	guest_start(&r->guest, qemu_command(&s->qemu, &s->kernel, r->machine, &fds, snapshot),
+		    &fds);
+	qmp_start(&r->qmp, r->guest.port[PORT_QMP]);
+	r->guest.qmp = &r->qmp;
+}
+
+/*
+ * From a snapshot, if there may be one, it is there, and QEMU takes it. With events of
+ * the host, a trace, a model or its log shown a guest is followed from its boot; one
+ * without a PMU is told the rate of its clock, which is measured each time.
+ */
+static void boot(struct run *r, const struct start *s, bool snapshot)
+{
+	const struct machine *m = r->machine;
+	int initrd = kernel_initramfs(&s->kernel, s->driver);
+	char *path = NULL;
+
+	if (snapshot && (m->arch || m->pv) && s->qemu.patched && !m->kvm && !m->paused &&
+	    !m->trace && !m->uarch && !m->verbose)
+		path = snapshot_path(&s->qemu, &s->kernel, m, initrd);
+	if (path && !access(path, R_OK)) {
+		start_guest(r, s, initrd, path);
+		r->guest.restored = snapshot_loaded(&r->qmp);
+		if (!r->guest.restored) {
+			guest_stop(&r->guest);
+			for (int i = 0; i < PORTS; i++)
+				close(r->guest.port[i]);
+			close(r->guest.errors);
+			unlink(path);
+		}
+	}
+	if (!r->guest.restored) {
+		start_guest(r, s, initrd, NULL);
+		r->guest.keep = path;
+	}
+	close(initrd);
+}
+
 static void run_guest(struct run *r, const struct options *o, const struct buffer *job,
 		      uint32_t tty)
 {
-	qmp_start(&r->qmp, r->guest.port[PORT_QMP]);
 	if (r->events.n && !events_add(&r->events, &r->qmp)) {
 		say_errors(&r->guest);
 		r->out.own_failure = EXIT_VPMU;
@@ -454,41 +557,37 @@ static int run(const struct options *o, struct run *r, char **command)
 {
 	struct job_extra extra = { .root = o->root, .tty = terminal_streams() };
 	struct machine *m = r->machine;
+	struct start s = { .driver = NULL };
 	struct buffer job = { 0 };
-	struct kernel kernel = { 0 };
-	struct qemu_fds fds = { .trace = -1 };
 	struct perf perf;
-	struct qemu qemu;
-	char **argv, *driver = NULL;
 
-	qemu_find(&qemu, false);
-	if (m->pv && !qemu.patched)
+	qemu_find(&s.qemu, false);
+	if (m->kvm)
+		qemu_need_kvm(&s.qemu);
+	if (m->pv && !m->kvm && !s.qemu.patched)
 		fail(EXIT_SKIP, "--pmu %s: found %s, which has no paravirtual PMU; needed is "
-		     "vpmu's own QEMU: unset VPMU_QEMU", m->pmu, qemu.binary);
-	kernel_find(&kernel, o->kernel ? o->kernel : getenv("VPMU_KERNEL"), o->modules);
+		     "vpmu's own QEMU: unset VPMU_QEMU", m->pmu, s.qemu.binary);
+	kernel_find(&s.kernel, o->kernel ? o->kernel : getenv("VPMU_KERNEL"), o->modules);
 	if (m->pv)
-		driver = kernel_driver(&kernel, o->dry_run);
-	choose_directory(&extra, &fds);
+		s.driver = kernel_driver(&s.kernel, o->dry_run);
+	s.share = choose_directory(&extra);
 	m->share = extra.share;
 	if (o->dry_run)
-		return print_dry(&qemu, &kernel, m, driver);
+		return print_dry(&s.qemu, &s.kernel, m, s.driver);
 	perf_find(&perf);
 	if (!perf.path)
 		say("there is no perf on this machine for the guest to run: " PERF_CURE);
 	extra.perf = &perf;
+	extra.kernel = &s.kernel;
 	job_message(&job, command, &extra);
-	if (o->trace) {
+	if (o->trace)
 		trace_open(&r->trace, o->trace);
-		fds.trace = fileno(r->trace.raw);
-	}
-	fds.initrd = kernel_initramfs(&kernel, driver);
-	guest_ports(&r->guest, &fds);
-	argv = qemu_command(&qemu, &kernel, m, &fds);
-	guest_start(&r->guest, argv, &fds);
+	boot(r, &s, o->snapshot || getenv("VPMU_SNAPSHOT"));
 	run_guest(r, o, &job, extra.tty);
 	tell(r, o, command);
 	if (o->stats)
-		write_stats(o->stats, &r->out, m, &qemu, &kernel, &r->report);
+		write_stats(o->stats, &r->out, m, &s.qemu, &s.kernel, &r->report,
+			    r->guest.restored);
 	return exit_status(&r->out);
 }
 

@@ -102,6 +102,13 @@ static void release_signals(struct session *s)
 	sigemptyset(&s->held);
 }
 
+static void send_job(struct session *s)
+{
+	s->outcome->boot_ns = now_ns() - s->guest->started_ns;
+	send_control(s, CHANNEL_JOB, s->job->data, s->job->len);
+	s->phase = PHASE_START;
+}
+
 static void guest_ready(struct session *s, const struct channel_ready *ready)
 {
 	if (ready->version != CHANNEL_VERSION) {
@@ -110,9 +117,12 @@ static void guest_ready(struct session *s, const struct channel_ready *ready)
 		give_up(s, EXIT_VPMU);
 		return;
 	}
-	s->outcome->boot_ns = now_ns() - s->guest->started_ns;
-	send_control(s, CHANNEL_JOB, s->job->data, s->job->len);
-	s->phase = PHASE_START;
+	if (s->guest->keep && !snapshot_save(s->guest->qmp, s->guest->keep)) {
+		say("the guest does not go on after its state was saved");
+		give_up(s, EXIT_VPMU);
+		return;
+	}
+	send_job(s);
 }
 
 static void command_started(struct session *s)
@@ -557,6 +567,8 @@ void session_run(struct guest *guest, const struct buffer *job, uint32_t tty,
 	s->out.chunk = chunk_of(1);
 	s->err.chunk = chunk_of(2);
 	catch_signals(s);
+	if (guest->restored)
+		send_job(s);
 	while (s->phase != PHASE_DONE)
 		serve_once(s);
 	give_back_input(s);

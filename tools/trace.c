@@ -2,9 +2,9 @@
 /*
  * QEMU's trace, a header and records of a fixed size, to the Chrome JSON trace
  * format that the Perfetto UI opens: a process per CPU, a track per counter of
- * the silicon and per counter of the guest that did not count, instants, and
- * curves of how many exits there were. Read and written as a stream; memory
- * grows with the number of CPUs only.
+ * the silicon, per counter of the guest that did not count and per slot of its
+ * paravirtual PMU, instants, and curves of how many exits there were. Read and
+ * written as a stream; memory grows with the number of CPUs only.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,10 +14,11 @@
 #include <jansson.h>
 #include <vpmu/loss.h>
 #include <vpmu/model.h>
-#include <vpmu/msr.h>
+#include <vpmu/pv_abi.h>
 #include <vpmu/silicon.h>
 #include <vpmu/trace.h>
 
+#include "registers.h"
 #include "vpmu.h"
 
 #define CPUS_MAX	1024
@@ -29,9 +30,17 @@
 enum track {
 	TRACK_COUNTER = 1,	/* + the silicon's counter */
 	TRACK_GUEST = TRACK_COUNTER + VPMU_SLOTS_MAX,	/* + the guest's counter */
-	TRACK_MOMENTS = TRACK_GUEST + VPMU_SLOTS_MAX,
+	TRACK_SLOT = TRACK_GUEST + VPMU_SLOTS_MAX,	/* + the paravirtual PMU's slot */
+	TRACK_SLOT_LOST = TRACK_SLOT + VPMU_PV_SLOTS,
+	TRACK_MOMENTS = TRACK_SLOT_LOST + VPMU_PV_SLOTS,
 	TRACK_EXITS,
 	TRACKS
+};
+
+/* Exits: those of enum vpmu_trace_exit, and hypercalls. */
+enum {
+	EXIT_HYPERCALL = VPMU_TRACE_EXIT_COUNT,
+	EXITS
 };
 
 /* As QEMU writes it; numbers are in this machine's order. */
@@ -52,7 +61,7 @@ struct cpu {
 	bool seen;
 	bool named[TRACKS];
 	struct span span[TRACK_MOMENTS];
-	uint64_t exits[VPMU_TRACE_EXIT_COUNT];
+	uint64_t exits[EXITS];
 	uint64_t curve, drawn;	/* time, and exits, of its last point */
 	uint64_t last;		/* time of the last record */
 };
@@ -67,9 +76,9 @@ struct convert {
 	uint64_t senseless;	/* records that cannot be */
 };
 
-static const char *const exit_names[VPMU_TRACE_EXIT_COUNT] = {
+static const char *const exit_names[EXITS] = {
 	[VPMU_TRACE_RDMSR] = "rdmsr", [VPMU_TRACE_WRMSR] = "wrmsr",
-	[VPMU_TRACE_RDPMC] = "rdpmc",
+	[VPMU_TRACE_RDPMC] = "rdpmc", [EXIT_HYPERCALL] = "hypercall",
 };
 
 static const char *const loss_names[] = {
@@ -111,40 +120,16 @@ static char *owner_name(const struct convert *c, const struct vpmu_trace_record 
 	return xprintf("host #%" PRIu64, r->a);
 }
 
-static char *msr_name(uint32_t msr)
+static char *hypercall_name(const struct vpmu_trace_record *r)
 {
-	static const struct {
-		uint32_t first, n;
-		const char *name;	/* with a number behind it where there are more */
-	} known[] = {
-		{ VPMU_MSR_PERFEVTSEL0, 8, "IA32_PERFEVTSEL" },
-		{ VPMU_MSR_PMC0, 8, "IA32_PMC" },
-		{ VPMU_MSR_A_PMC0, 8, "IA32_A_PMC" },
-		{ VPMU_MSR_FIXED_CTR0, 4, "IA32_FIXED_CTR" },
-		{ VPMU_MSR_FIXED_CTR_CTRL, 1, "IA32_FIXED_CTR_CTRL" },
-		{ VPMU_MSR_GLOBAL_STATUS, 1, "IA32_PERF_GLOBAL_STATUS" },
-		{ VPMU_MSR_GLOBAL_CTRL, 1, "IA32_PERF_GLOBAL_CTRL" },
-		{ VPMU_MSR_GLOBAL_OVF_CTRL, 1, "IA32_PERF_GLOBAL_OVF_CTRL" },
-		{ VPMU_MSR_GLOBAL_STATUS_SET, 1, "IA32_PERF_GLOBAL_STATUS_SET" },
-		{ VPMU_MSR_GLOBAL_INUSE, 1, "IA32_PERF_GLOBAL_INUSE" },
-		{ VPMU_MSR_PERF_CAPABILITIES, 1, "IA32_PERF_CAPABILITIES" },
-		{ VPMU_MSR_MISC_ENABLE, 1, "IA32_MISC_ENABLE" },
-		{ VPMU_MSR_DEBUGCTL, 1, "IA32_DEBUGCTL" },
-		{ VPMU_MSR_LOSS_GENERATION, 1, "VPMU_LOSS_GENERATION" },
-		{ VPMU_MSR_LOSS_STATUS, 1, "VPMU_LOSS_STATUS" },
-		{ VPMU_MSR_LOSS_CTRL, 1, "VPMU_LOSS_CTRL" },
-	};
-	static const char *const loss[] = { "ENABLED", "RUNNING", "REASON", "?" };
+	static const char *const one[] = { NULL, "OPEN", "CLOSE", "ENABLE", "DISABLE", "READ" };
+	static const char *const two[] = { "VERSION", "SETUP", "BATCH", "RESET" };
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (msr - known[i].first < known[i].n)
-			return known[i].n > 1 ? xprintf("%s%u", known[i].name,
-							msr - known[i].first)
-					      : strdup(known[i].name);
-	if (msr - VPMU_MSR_LOSS_PMC(0) < VPMU_MSR_LOSS_END - VPMU_MSR_LOSS_PMC(0))
-		return xprintf("VPMU_LOSS_%s%u", loss[msr % 4],
-			       (msr - VPMU_MSR_LOSS_PMC(0)) / 4);
-	return xprintf("msr 0x%x", msr);
+	if (r->a == VPMU_PV1_HYPERCALL && r->what && r->what < sizeof(one) / sizeof(one[0]))
+		return strdup(one[r->what]);
+	if (r->a == VPMU_PV_HYPERCALL && r->what < sizeof(two) / sizeof(two[0]))
+		return r->pmc ? xprintf("%s of %u", two[r->what], r->pmc) : strdup(two[r->what]);
+	return xprintf("operation %u", r->what);
 }
 
 /* ---- writing */
@@ -185,6 +170,10 @@ static void name_track(struct convert *c, unsigned int cpu, unsigned int track)
 	}
 	if (track < TRACK_GUEST) {
 		name = counter_name(c, track - TRACK_COUNTER);
+	} else if (track >= TRACK_SLOT_LOST) {
+		name = xprintf("slot %u, not counting", track - TRACK_SLOT_LOST);
+	} else if (track >= TRACK_SLOT) {
+		name = xprintf("slot %u", track - TRACK_SLOT);
 	} else {
 		counter = counter_name(c, track - TRACK_GUEST);
 		name = xprintf("guest %s, not counting", counter);
@@ -199,6 +188,11 @@ static uint64_t grown(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
+static bool is_loss(unsigned int track)
+{
+	return track >= TRACK_SLOT_LOST || (track >= TRACK_GUEST && track < TRACK_SLOT);
+}
+
 /* @end: the record that ended it, or NULL when that is missing. */
 static void span_write(struct convert *c, unsigned int cpu, unsigned int track,
 		       uint64_t until, const struct vpmu_trace_record *end)
@@ -209,16 +203,19 @@ static void span_write(struct convert *c, unsigned int cpu, unsigned int track,
 	char *name, *quoted;
 
 	until = until > from ? until : from;
-	name = track >= TRACK_GUEST ? strdup(loss_names[r->what]) : owner_name(c, r);
+	if (track >= TRACK_SLOT && track < TRACK_SLOT_LOST)
+		name = xprintf("event %d", (int32_t)r->a);
+	else
+		name = track >= TRACK_GUEST ? strdup(loss_names[r->what]) : owner_name(c, r);
 	quoted = json_quoted(name);
 	name_track(c, cpu, track);
 	begin(c, 'X', from, cpu);
 	fprintf(c->out, ",\"dur\":%" PRIu64 ".%03u,\"tid\":%u,\"name\":%s,\"args\":{",
 		(until - from) / 1000, (unsigned int)((until - from) % 1000), track, quoted);
-	if (end && track >= TRACK_GUEST)
+	if (end && is_loss(track))
 		fprintf(c->out, "\"enabled\":%" PRIu64 ",\"running\":%" PRIu64,
 			grown(r->a, end->a), grown(r->b, end->b));
-	else if (end)
+	else if (end && (track < TRACK_SLOT || end->a == r->a))
 		fprintf(c->out, "\"count\":%" PRIu64, grown(r->b, end->b));
 	fprintf(c->out, "}}");
 	free(quoted);
@@ -256,17 +253,18 @@ static void moment(struct convert *c, const struct vpmu_trace_record *r, const c
 		name);
 }
 
-static void loss(struct convert *c, const struct vpmu_trace_record *r, bool lost)
+static void loss(struct convert *c, const struct vpmu_trace_record *r, bool lost, bool slot)
 {
-	char *counter = counter_name(c, r->pmc);
+	char *counter = slot ? xprintf("slot %u", r->pmc) : counter_name(c, r->pmc);
+	unsigned int track = (slot ? TRACK_SLOT_LOST : TRACK_GUEST) + r->pmc;
 	char *name = xprintf("%s %s", counter, lost ? loss_names[r->what] : "found");
 
 	moment(c, r, name);
 	fprintf(c->out, "\"enabled\":%" PRIu64 ",\"running\":%" PRIu64 "}}", r->a, r->b);
 	if (lost)
-		span_begin(c, r, TRACK_GUEST + r->pmc);
+		span_begin(c, r, track);
 	else
-		span_end(c, r, TRACK_GUEST + r->pmc);
+		span_end(c, r, track);
 	free(name);
 	free(counter);
 }
@@ -278,7 +276,7 @@ static void curve(struct convert *c, unsigned int cpu, uint64_t time)
 	begin(c, 'C', time, cpu);
 	fprintf(c->out, ",\"name\":\"exits\",\"args\":{");
 	p->drawn = 0;
-	for (int i = 0; i < VPMU_TRACE_EXIT_COUNT; i++) {
+	for (int i = 0; i < EXITS; i++) {
 		fprintf(c->out, "%s\"%s\":%" PRIu64, i ? "," : "", exit_names[i], p->exits[i]);
 		p->drawn += p->exits[i];
 	}
@@ -286,17 +284,56 @@ static void curve(struct convert *c, unsigned int cpu, uint64_t time)
 	p->curve = time;
 }
 
-static void served(struct convert *c, const struct vpmu_trace_record *r)
+/* False: it is not to be shown by itself. */
+static bool one_exit(struct convert *c, const struct vpmu_trace_record *r, unsigned int kind)
 {
 	struct cpu *p = c->cpu[r->cpu];
-	char *name;
 
-	p->exits[r->what]++;
+	p->exits[kind]++;
 	if (!p->drawn || r->time - p->curve >= CURVE_NS)
 		curve(c, r->cpu, r->time);
-	if (++c->exits > EXITS_SHOWN)
+	return ++c->exits <= EXITS_SHOWN;
+}
+
+static void hypercall(struct convert *c, const struct vpmu_trace_record *r)
+{
+	char *name;
+
+	if (!one_exit(c, r, EXIT_HYPERCALL))
 		return;
-	name = r->what == VPMU_TRACE_RDPMC ? strdup("") : msr_name(r->a);
+	name = hypercall_name(r);
+	name_track(c, r->cpu, TRACK_EXITS);
+	begin(c, 'i', r->time, r->cpu);
+	fprintf(c->out, ",\"s\":\"t\",\"tid\":%d,\"name\":\"hypercall %s\",\"args\":"
+		"{\"number\":\"0x%" PRIx64 "\",\"answer\":%" PRId64 "}}", TRACK_EXITS,
+		name, r->a, (int64_t)r->b);
+	free(name);
+}
+
+static void paravirtual(struct convert *c, const struct vpmu_trace_record *r)
+{
+	char *name;
+
+	if (r->type == VPMU_TRACE_PV_OVERFLOW)
+		name = xprintf("overflow of event %d", (int32_t)r->a);
+	else
+		name = xprintf("event %d %s", (int32_t)r->a, r->what ? "throttled" : "goes on");
+	moment(c, r, name);
+	if (r->type == VPMU_TRACE_PV_OVERFLOW)
+		fprintf(c->out, "\"slot\":%u,\"overflows\":%u,\"in all\":%" PRIu64 "}}",
+			r->pmc, r->what, r->b);
+	else
+		fprintf(c->out, "\"slot\":%u}}", r->pmc);
+	free(name);
+}
+
+static void served(struct convert *c, const struct vpmu_trace_record *r)
+{
+	char *name;
+
+	if (!one_exit(c, r, r->what))
+		return;
+	name = r->what == VPMU_TRACE_RDPMC ? strdup("") : register_name(r->a);
 	name_track(c, r->cpu, TRACK_EXITS);
 	begin(c, 'i', r->time, r->cpu);
 	fprintf(c->out, ",\"s\":\"t\",\"tid\":%d,\"name\":\"%s%s%s\",\"args\":"
@@ -321,8 +358,17 @@ static bool sensible(const struct vpmu_trace_record *r)
 		return r->pmc < VPMU_SLOTS_MAX && r->what <= VPMU_LOSS_NOT_COUNTED;
 	case VPMU_TRACE_EXIT:
 		return r->what < VPMU_TRACE_EXIT_COUNT;
+	case VPMU_TRACE_PV_LOST:
+	case VPMU_TRACE_PV_FOUND:
+		return r->pmc < VPMU_PV_SLOTS && r->what <= VPMU_LOSS_NOT_COUNTED;
+	case VPMU_TRACE_PV_ENABLE:
+	case VPMU_TRACE_PV_DISABLE:
+	case VPMU_TRACE_PV_OVERFLOW:
+	case VPMU_TRACE_PV_THROTTLE:
+		return r->pmc < VPMU_PV_SLOTS;
 	case VPMU_TRACE_PMI:
 	case VPMU_TRACE_ROTATE:
+	case VPMU_TRACE_HYPERCALL:
 		return true;
 	}
 	return false;
@@ -363,7 +409,24 @@ static void take(struct convert *c, const struct vpmu_trace_record *r)
 		break;
 	case VPMU_TRACE_LOST:
 	case VPMU_TRACE_FOUND:
-		loss(c, r, r->type == VPMU_TRACE_LOST);
+		loss(c, r, r->type == VPMU_TRACE_LOST, false);
+		break;
+	case VPMU_TRACE_PV_LOST:
+	case VPMU_TRACE_PV_FOUND:
+		loss(c, r, r->type == VPMU_TRACE_PV_LOST, true);
+		break;
+	case VPMU_TRACE_PV_ENABLE:
+		span_begin(c, r, TRACK_SLOT + r->pmc);
+		break;
+	case VPMU_TRACE_PV_DISABLE:
+		span_end(c, r, TRACK_SLOT + r->pmc);
+		break;
+	case VPMU_TRACE_PV_OVERFLOW:
+	case VPMU_TRACE_PV_THROTTLE:
+		paravirtual(c, r);
+		break;
+	case VPMU_TRACE_HYPERCALL:
+		hypercall(c, r);
 		break;
 	case VPMU_TRACE_ROTATE:
 		moment(c, r, "rotation");
@@ -384,7 +447,7 @@ static void finish(struct convert *c)
 		for (unsigned int t = 0; t < TRACK_MOMENTS; t++)
 			if (p->span[t].open)
 				span_write(c, i, t, p->last, NULL);
-		for (int k = 0; k < VPMU_TRACE_EXIT_COUNT; k++)
+		for (int k = 0; k < EXITS; k++)
 			exits += p->exits[k];
 		if (exits != p->drawn)
 			curve(c, i, p->last);

@@ -21,10 +21,15 @@ enum vpmu_exit {
 int verb_run(int argc, char **argv);
 /* Whether vpmu run takes the option that @text ("--uarch on") begins with. */
 bool run_has_option(const char *text);
+/* Of --uarch on|user|off, with parameters: as QEMU takes them, NULL: off. */
+char *uarch_option(const char *text);
 int verb_qemu(int argc, char **argv);
 int verb_check(int argc, char **argv);
 int verb_list(int argc, char **argv);
 int verb_contention(int argc, char **argv);
+int verb_timeline(int argc, char **argv);
+int verb_decode(int argc, char **argv);
+int verb_compare(int argc, char **argv);
 int verb_lost(int argc, char **argv);
 
 /* ---- say.c: messages, on standard error or where -o says */
@@ -77,6 +82,7 @@ const char *nearest(const char *word, const char *const *candidates);
 
 /* ---- paths.c: where things are */
 const char *cache_dir(void);		/* fails with the cure */
+char *installed_beside(const char *name);	/* in the prefix of this program */
 const char *source_file(const char *name, char **out);
 bool runs(const char *path);		/* an executable file */
 /* Run a script, its standard output to @out without the last newline. */
@@ -116,8 +122,11 @@ struct qemu {
 };
 /* May build, unless @cached; returns false when @cached and nothing is. */
 bool qemu_find(struct qemu *qemu, bool cached);
+/* Fails with the cure where @qemu cannot run a guest on /dev/kvm. */
+void qemu_need_kvm(const struct qemu *qemu);
 
 struct machine {
+	bool kvm;		/* runs on /dev/kvm, with the PMU that KVM gives */
 	const char *cpu;	/* as the user says it */
 	const char *pmu;	/* as the user says it: arch, pv, both or none */
 	bool arch;		/* has the architectural PMU */
@@ -127,6 +136,8 @@ struct machine {
 	const char *share;	/* directory to share writable, or NULL */
 	const char *policy;	/* direct, shared or mediated; NULL: QEMU's default */
 	const char *filter;	/* events that count, or NULL */
+	const char *uarch;	/* the model of the micro-architecture: its parameters,
+				 * or "", as QEMU takes them; NULL: none */
 	unsigned int smp;
 	uint64_t memory_bytes;
 	bool trace;
@@ -145,10 +156,13 @@ struct qemu_fds {
 	int initrd, share, trace;
 };
 
-/* A NULL-ended argument vector. */
+/* A NULL-ended argument vector. @snapshot: to start from, or NULL. */
 char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
-		    const struct machine *machine, const struct qemu_fds *fds);
+		    const struct machine *machine, const struct qemu_fds *fds,
+		    const char *snapshot);
 const char *qemu_cpu(const char *name);	/* the model behind an alias */
+
+struct qmp;
 
 /* ---- guest.c: a guest that waits for a job */
 struct guest {
@@ -156,6 +170,9 @@ struct guest {
 	int port[PORTS];	/* our ends */
 	int errors;		/* QEMU's standard error */
 	uint64_t started_ns;
+	struct qmp *qmp;
+	const char *keep;	/* where to save what has booted, or NULL */
+	bool restored;		/* has booted before, and waits */
 };
 void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds);
 void guest_stop(struct guest *guest);
@@ -168,6 +185,7 @@ struct job_extra {
 	const char *cwd;	/* in the guest */
 	const char *share;	/* where to mount the share, or NULL */
 	const struct perf *perf;
+	const struct kernel *kernel;
 	bool root;
 	uint32_t tty;		/* enum channel_tty_flags */
 };
@@ -188,11 +206,26 @@ struct json_t *qmp_call(struct qmp *qmp, const char *command, struct json_t *arg
 /* The same without arguments, for questions that may stay without an answer. */
 struct json_t *qmp_ask(struct qmp *qmp, const char *command, int timeout_ms);
 
+/* ---- snapshot.c: guests that have booted */
+/* Where that of such a guest is, or would be; @initrd: its initramfs. A new string. */
+char *snapshot_path(const struct qemu *qemu, const struct kernel *kernel,
+		    const struct machine *machine, int initrd);
+/*
+ * Save a guest that waits for its first job, and let it go on; that it could not be
+ * saved is no error. False: it does not go on.
+ */
+bool snapshot_save(struct qmp *qmp, const char *path);
+/* Wait until a guest that was started from one goes on; false: it does not. */
+bool snapshot_loaded(struct qmp *qmp);
+
 /* ---- list.c */
 struct vpmu_model;
+struct vpmu_event_def;
 const struct vpmu_model *model_named(const char *name);	/* or NULL */
+const char *event_quality(const struct vpmu_model *model, const struct vpmu_event_def *def);
+char *mask_text(unsigned int mask);	/* "0-7", "0,2": the bits of a mask */
 /* The signals that QEMU's TCG supplies: all but a clock of its own. */
-#define TCG_SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
+#define TCG_SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNALS_UARCH)
 
 /* ---- events.c: the host's events and the filter of a run */
 struct host_event {

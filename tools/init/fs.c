@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -135,10 +136,13 @@ static void make_links(const struct job *job)
 {
 	const struct channel_item *item = NULL;
 	const char *to, *link;
+	char dir[PATH_MAX];
 
 	while ((item = job_item(job, CHANNEL_LINK, item))) {
 		to = (const char *)(item + 1);
 		link = to + strlen(to) + 1;
+		snprintf(dir, sizeof(dir), "%s", link);
+		make_path(dirname(dir));
 		if (symlink(to, link) && errno != EEXIST)
 			note("cannot make %s: %m", link);
 	}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * A guest that has booted and waits for its first job, kept in the cache: what is
+ * started from it has no boot. Nothing of a user's is in it; the time, randomness and
+ * identity of a run come with its job.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <jansson.h>
+
+#include "vpmu.h"
+
+#define PREFIX		"snapshot-"
+#define PART		".part" /* and who writes it */
+#define SAVE_MS		20000
+#define LOAD_MS		10000
+
+/* FNV-1a: of what this machine and this user have made; nobody gains by a collision. */
+static void mix(uint64_t *hash, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+
+	while (len--)
+		*hash = (*hash ^ *p++) * 0x100000001b3ull;
+}
+
+static void mix_file(uint64_t *hash, const char *path)
+{
+	struct stat s = { 0 };
+
+	stat(path, &s);
+	mix(hash, &s.st_size, sizeof(s.st_size));
+	mix(hash, &s.st_mtim, sizeof(s.st_mtim));
+	mix(hash, &s.st_ino, sizeof(s.st_ino));
+}
+
+/* Everything that a device or a page of the guest depends on; not which directory is shared. */
+static uint64_t key_of(const struct qemu *qemu, const struct kernel *kernel,
+		       const struct machine *m, int initrd)
+{
+	struct qemu_fds fds = { .share = 0, .trace = -1 };
+	uint64_t hash = 0xcbf29ce484222325ull;
+	char data[65536], **argv;
+	off_t at = 0;
+	ssize_t n;
+
+	for (argv = qemu_command(qemu, kernel, m, &fds, NULL); *argv; argv++)
+		mix(&hash, *argv, strlen(*argv) + 1);
+	mix_file(&hash, qemu->binary);
+	mix_file(&hash, kernel->vmlinux);
+	while ((n = pread(initrd, data, sizeof(data), at)) > 0) {
+		mix(&hash, data, n);
+		at += n;
+	}
+	return hash;
+}
+
+char *snapshot_path(const struct qemu *qemu, const struct kernel *kernel,
+		    const struct machine *m, int initrd)
+{
+	return xprintf("%s/" PREFIX "%016llx", cache_dir(),
+		       (unsigned long long)key_of(qemu, kernel, m, initrd));
+}
+
+static bool state_is(struct qmp *qmp, const char *command, const char *want)
+{
+	json_t *reply = qmp_ask(qmp, command, 1000);
+	const char *state = json_string_value(json_object_get(reply, "status"));
+	bool is = state && !strcmp(state, want);
+
+	json_decref(reply);
+	return is;
+}
+
+static bool await(struct qmp *qmp, const char *command, const char *want, int ms)
+{
+	const struct timespec step = { .tv_nsec = 2000000 };
+	uint64_t end = now_ns() + ms * 1000000ull;
+
+	while (qmp->fd >= 0 && now_ns() < end) {
+		if (state_is(qmp, command, want))
+			return true;
+		nanosleep(&step, NULL);
+	}
+	return false;
+}
+
+static bool tell(struct qmp *qmp, const char *command, json_t *arguments)
+{
+	json_t *reply;
+	char *error;
+
+	reply = qmp_call(qmp, command, arguments, 5000, &error);
+	free(error);
+	json_decref(reply);
+	return reply;
+}
+
+/* Somebody is writing it. */
+static bool in_work(const char *name)
+{
+	const char *part = strstr(name, PART);
+
+	return part && (!kill(atoi(part + strlen(PART)), 0) || errno == EPERM);
+}
+
+/* The one that was used last stays. */
+static void drop_others(const char *keep)
+{
+	DIR *dir = opendir(cache_dir());
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, PREFIX, strlen(PREFIX)) &&
+		    !in_work(e->d_name) && strcmp(e->d_name, strrchr(keep, '/') + 1))
+			unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
+bool snapshot_save(struct qmp *qmp, const char *path)
+{
+	char *part = xprintf("%s" PART "%d", path, getpid()), *uri = xprintf("file:%s", part);
+	bool saved;
+
+	saved = tell(qmp, "stop", NULL) &&
+		tell(qmp, "migrate-set-parameters", json_pack("{s:i}", "max-bandwidth", 0)) &&
+		tell(qmp, "migrate", json_pack("{s:s}", "uri", uri)) &&
+		await(qmp, "query-migrate", "completed", SAVE_MS);
+	if (!saved || rename(part, path))
+		unlink(part);
+	else
+		drop_others(path);
+	free(part);
+	free(uri);
+	return tell(qmp, "cont", NULL);
+}
+
+bool snapshot_loaded(struct qmp *qmp)
+{
+	/* It goes on as what was stopped when it was saved. */
+	return await(qmp, "query-status", "paused", LOAD_MS) && tell(qmp, "cont", NULL);
+}
