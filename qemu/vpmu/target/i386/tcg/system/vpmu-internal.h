@@ -17,12 +17,13 @@
 #include <vpmu/direct.h>
 #include <vpmu/pv.h>
 #include <vpmu/spec.h>
+#include <vpmu/uarch.h>
 #include <vpmu/vcpu.h>
 
 /* The guest's TSC with a PMU: this rate, from the virtual clock */
 #define VPMU_TSC_HZ 400000000ull
 
-#define VPMU_SUPPLIED (VPMU_SIGNALS_ALL & ~VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES))
+#define VPMU_SUPPLIED (VPMU_SIGNALS_ALL & ~VPMU_SIGNALS_UARCH)
 
 #define VPMU_HOST_EVENTS_MAX 64
 
@@ -43,7 +44,7 @@ typedef struct VPMUHostEvent {
     QTAILQ_ENTRY(VPMUHostEvent) next;
 } VPMUHostEvent;
 
-/* Of hypercalls, by what they ask for; version 1 has the last five of them */
+/* Of hypercalls, by what they ask for; version 1 has OPEN to READ */
 typedef enum VPMUCall {
     VPMU_CALL_VERSION,
     VPMU_CALL_SETUP,
@@ -55,8 +56,19 @@ typedef enum VPMUCall {
     VPMU_CALL_DISABLE,
     VPMU_CALL_READ,
     VPMU_CALL_OTHER,
+    VPMU_CALL_DOORBELL,
     VPMU_CALL_COUNT
 } VPMUCall;
+
+/* The modelled CPUs of a VM: pmu-uarch */
+typedef struct VPMUUarch {
+    struct vpmu_uarch_params params;
+    struct vpmu_uarch_llc *llc;
+    bool always;                       /* whether or not anybody counts */
+    bool user_only;                    /* only CPL 3 is modelled */
+    bool linear;                       /* caches are looked up by linear
+                                          addresses */
+} VPMUUarch;
 
 /* What the vCPUs have in common; under the BQL unless it says otherwise */
 typedef struct VPMUVm {
@@ -74,8 +86,11 @@ typedef struct VPMUVm {
     Notifier exit;
     VMChangeStateEntry *stop;
     bool arch;                         /* pmu=on */
+    VPMUUarch *uarch;                  /* NULL: pmu-uarch=off */
+    char *uarch_arg, *uarch_params_arg; /* properties of the first vCPU */
     /* The paravirtual PMU, made with the first vCPU; pv is NULL without */
     uint32_t pv_abi, pv_events, pv_slots;
+    uint32_t pv_calls;                 /* VPMU_PV_CALL_... */
     uint64_t pv_period;
     struct vpmu_pv_vm *pv;
     size_t pv_vcpu_size;
@@ -96,14 +111,30 @@ struct X86VPMU {
     struct vpmu_pv *pv;                /* NULL without pmu-pv */
     struct vpmu_signal_words total;    /* as of the last fold */
     struct vpmu_signal_words until;    /* totals that silicon waits for */
+    uint64_t waited;                   /* of these signals; others' are never */
     /* of the hot words; hflags has it too, but not while being reset */
     X86VPMUMode mode;
     int64_t armed[X86_VPMU_BANKS];     /* instructions when last armed */
     int64_t kind_armed[X86_VPMU_BANKS][X86_VPMU_KINDS];
+    uint64_t lbr_seen;                 /* of vpmu_lbr_inserted() */
+    int lbr_bank;                      /* in which they are made now */
     bool due;                          /* the next boundary has to look */
     bool service;                      /* libvpmu kicked */
     bool slicing;                      /* libvpmu wants to hear of slices */
     uint64_t slice_start;              /* instructions */
+    struct {
+        struct vpmu_uarch *model;      /* NULL: there is none */
+        uint64_t *buffer;              /* STREAM_BYTES, aligned */
+        uint64_t *start;               /* where this batch's words begin */
+        uint32_t batch;                /* words until it is full */
+        bool in_progress;              /* an instruction has not retired yet */
+        uint64_t cr3;                  /* of the program that is modelled */
+        struct vpmu_uarch_counts before; /* it was last made cold */
+        uint32_t threshold;            /* cycles: ops->threshold */
+        uint64_t waited;               /* counts that have a deadline, a bit each */
+        bool anew;                     /* what comes is another measurement's */
+        uint64_t n_lost;
+    } uarch;
     uint64_t n_pmis;                   /* statistics of x-query-vpmu */
     uint64_t n_expired;
     uint64_t n_exits[VPMU_TRACE_EXIT_COUNT];
@@ -113,6 +144,12 @@ struct X86VPMU {
 static inline bool vpmu_is_direct(const X86VPMU *v)
 {
     return v->vm->policy == VPMU_HOST_POLICY_DIRECT;
+}
+
+/* With a modelled CPU cycles are its, else instructions stand for them */
+static inline uint64_t vpmu_supplied(const VPMUVm *vm)
+{
+    return vm->uarch ? VPMU_SIGNALS_ALL : VPMU_SUPPLIED;
 }
 
 /* A property that was not given reads as NULL or, where it was copied, "" */
@@ -131,8 +168,27 @@ void vpmu_vm_put(VPMUVm *vm);
 /* Of the vCPUs that have a PMU, or NULL */
 VPMUVm *vpmu_vm(void);
 
+/* Occurrences until a deadline, as of the last fold */
+uint64_t vpmu_left(const X86VPMU *v, int signal, int bank);
+
+/*
+ * In a nested bank where nothing has happened yet a deadline of 1 is only
+ * libvpmu's way to hear of it. So no code has to watch for that, and its first
+ * instruction is one to look at.
+ */
+static inline bool vpmu_asleep(const X86VPMU *v, int bank)
+{
+    return bank >= VPMU_BANK_NESTED_KERNEL &&
+           !v->total.word[VPMU_SIGNAL_INSTRUCTIONS][bank];
+}
+
 /* The hot words again as the demand is, after CPU reset or load */
 void vpmu_arm(X86VPMU *v);
+
+/* Ways in of version 2 */
+#define VPMU_PV_CALL_HYPERCALL 1u
+#define VPMU_PV_CALL_DOORBELL  2u
+bool vpmu_pv_parse_calls(const char *arg, uint32_t *calls, Error **errp);
 
 /* Versions that pmu-pv asks for, 0 for none */
 bool vpmu_pv_parse(const char *arg, uint32_t *abi, Error **errp);
@@ -154,6 +210,33 @@ void vpmu_filter_free(VPMUFilter *f);
 /* @what: the word for what was typed */
 void vpmu_spec_error_setg(Error **errp, const char *what, const char *spec,
                           const struct vpmu_spec_error *err);
+
+/* The modelled CPU: the VM's part, or NULL with an error; the vCPU's */
+VPMUUarch *vpmu_uarch_new(const char *mode, const char *params,
+                          const struct vpmu_model *model, Error **errp);
+void vpmu_uarch_free(VPMUUarch *u);
+void vpmu_uarch_attach(X86VPMU *v);
+void vpmu_uarch_detach(X86VPMU *v);
+/* As after power-on, but for what it has counted */
+void vpmu_uarch_cold(X86VPMU *v);
+/* As of the last drain: of one, and of @counts, a bit each, into v->total */
+uint64_t vpmu_uarch_total(const X86VPMU *v, int count, int bank);
+void vpmu_uarch_pull(X86VPMU *v, uint64_t counts);
+/* What is counted from now on is another measurement */
+void vpmu_uarch_restart(X86VPMU *v);
+/* What it knows of the access that a sample names */
+void vpmu_uarch_sample(const X86VPMU *v, struct vpmu_sample *s);
+void vpmu_uarch_threshold_set(X86VPMU *v, uint32_t cycles);
+/* Its stream */
+void vpmu_stream_switch(X86VPMU *v, bool on);
+void vpmu_stream_drain(X86VPMU *v);
+/* By the nearest deadline of what it counts */
+void vpmu_stream_arm(X86VPMU *v);
+/* Has a deadline come of what it counts, as of the last drain? */
+bool vpmu_stream_reached(const X86VPMU *v);
+void vpmu_stream_cut(X86VPMU *v, const TranslationBlock *tb, int insns_left,
+                     const uint64_t *data);
+void vpmu_stream_event(X86VPMU *v);
 
 /* Close all host events of a vCPU that is stopped. */
 void vpmu_host_events_close(X86VPMU *v);

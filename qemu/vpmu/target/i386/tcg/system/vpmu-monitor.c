@@ -80,6 +80,29 @@ static VpmuSlot *vpmu_query_slot(X86VPMU *v, unsigned int slot)
     return s;
 }
 
+static VpmuBranchRecords *vpmu_query_lbr(X86VPMU *v)
+{
+    const struct vpmu_perf_event *host = NULL;
+    struct vpmu_lbr_info info;
+    VpmuBranchRecords *r;
+
+    if (!v->arch || !vpmu_arch_lbr_info(v->arch, &info)) {
+        return NULL;
+    }
+    r = g_new0(VpmuBranchRecords, 1);
+    if (!vpmu_is_direct(v)) {
+        host = vpmu_perf_shared_owner(&v->host, VPMU_SHARED_LBR);
+    }
+    if (info.owned || (host && host->head.provider)) {
+        r->owner = VPMU_SLOT_OWNER_GUEST;
+    } else if (host) {
+        r->owner = VPMU_SLOT_OWNER_HOST;
+    }
+    r->loss = (VpmuLossReason)info.loss;
+    r->generation = info.generation;
+    return r;
+}
+
 /* Selectors programmed in vain, those of all vCPUs together */
 static void vpmu_query_told(VpmuToldList **list, const struct vpmu_told *row)
 {
@@ -114,7 +137,26 @@ static VpmuHypercalls *vpmu_query_calls(const X86VPMU *v)
     h->disable = v->n_calls[VPMU_CALL_DISABLE];
     h->read = v->n_calls[VPMU_CALL_READ];
     h->other = v->n_calls[VPMU_CALL_OTHER];
+    h->doorbell = v->n_calls[VPMU_CALL_DOORBELL];
     return h;
+}
+
+static VpmuUarchCountList *vpmu_query_uarch(X86VPMU *v)
+{
+    VpmuUarchCountList *list = NULL, **tail = &list;
+    VpmuUarchCount *n;
+
+    vpmu_stream_drain(v);
+    for (int c = 0; c < VPMU_UARCH_COUNTS; c++) {
+        n = g_new0(VpmuUarchCount, 1);
+        n->name = g_strdup(vpmu_uarch_name(c));
+        n->kernel = vpmu_uarch_total(v, c, VPMU_BANK_KERNEL);
+        n->user = vpmu_uarch_total(v, c, VPMU_BANK_USER);
+        n->nested_kernel = vpmu_uarch_total(v, c, VPMU_BANK_NESTED_KERNEL);
+        n->nested_user = vpmu_uarch_total(v, c, VPMU_BANK_NESTED_USER);
+        QAPI_LIST_APPEND(tail, n);
+    }
+    return list;
 }
 
 typedef struct VPMUQuery {
@@ -149,6 +191,11 @@ static void vpmu_query_cpu(CPUState *cs, run_on_cpu_data data)
     }
     for (size_t i = 0; v->arch && vpmu_arch_told(v->arch, i, &row); i++) {
         vpmu_query_told(&q->info->told, &row);
+    }
+    q->cpu->branch_records = vpmu_query_lbr(v);
+    if (v->uarch.model) {
+        q->cpu->has_uarch = true;
+        q->cpu->uarch = vpmu_query_uarch(v);
     }
     vpmu_serve(v);
 }
@@ -524,7 +571,8 @@ void qmp_x_vpmu_filter(const char *spec, Error **errp)
 static uint64_t vpmu_calls(const VpmuHypercalls *h)
 {
     return h->version + h->setup + h->batch + h->reset + h->open + h->close +
-           h->enable + h->disable + h->read + h->other;
+           h->enable + h->disable + h->read + h->other +
+           h->doorbell;
 }
 
 static void vpmu_print_pv(Monitor *mon, const VpmuPv *pv)
@@ -571,6 +619,13 @@ static void vpmu_print_cpu(Monitor *mon, const VpmuCpu *c)
         } else {
             monitor_printf(mon, " -");
         }
+    }
+    if (c->branch_records) {
+        const VpmuBranchRecords *r = c->branch_records;
+
+        monitor_printf(mon, "\n  branch records: %s, %s, generation %u",
+                       VpmuSlotOwner_str(r->owner), VpmuLossReason_str(r->loss),
+                       r->generation);
     }
     monitor_printf(mon, "\n");
 }

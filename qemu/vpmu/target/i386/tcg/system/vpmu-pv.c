@@ -183,29 +183,53 @@ VPMUCall vpmu_pv_call(const struct vpmu_hypercall *call)
 
 /* Configuration */
 
+typedef struct VPMUName {
+    const char *name;
+    uint32_t value;
+} VPMUName;
+
+static bool vpmu_pv_parse_names(const char *what, const char *arg,
+                                const VPMUName *names, int n,
+                                const char *needed, uint32_t *value,
+                                Error **errp)
+{
+    *value = names[0].value;
+    if (!arg) {
+        return true;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(arg, names[i].name)) {
+            *value = names[i].value;
+            return true;
+        }
+    }
+    error_setg(errp, "%s=%s: needed: %s", what, arg, needed);
+    return false;
+}
+
 bool vpmu_pv_parse(const char *arg, uint32_t *abi, Error **errp)
 {
-    static const struct {
-        const char *name;
-        uint32_t abi;
-    } names[] = {
+    static const VPMUName names[] = {
         { "off", 0 },
         { "v2", VPMU_PV_ABI_2 },
         { "v1", VPMU_PV_ABI_1 },
         { "both", VPMU_PV_ABI_1 | VPMU_PV_ABI_2 },
     };
 
-    if (!arg) {
-        arg = "off";
-    }
-    for (int i = 0; i < ARRAY_SIZE(names); i++) {
-        if (!strcmp(arg, names[i].name)) {
-            *abi = names[i].abi;
-            return true;
-        }
-    }
-    error_setg(errp, "pmu-pv=%s: needed: off, v2, v1 or both", arg);
-    return false;
+    return vpmu_pv_parse_names("pmu-pv", arg, names, ARRAY_SIZE(names),
+                               "off, v2, v1 or both", abi, errp);
+}
+
+bool vpmu_pv_parse_calls(const char *arg, uint32_t *calls, Error **errp)
+{
+    static const VPMUName names[] = {
+        { "hypercall", VPMU_PV_CALL_HYPERCALL },
+        { "doorbell", VPMU_PV_CALL_DOORBELL },
+        { "both", VPMU_PV_CALL_HYPERCALL | VPMU_PV_CALL_DOORBELL },
+    };
+
+    return vpmu_pv_parse_names("pmu-pv-call", arg, names, ARRAY_SIZE(names),
+                               "hypercall, doorbell or both", calls, errp);
 }
 
 static void vpmu_pv_reset_vm(void *opaque)
@@ -241,9 +265,12 @@ static int vpmu_pv_post_load(void *opaque, int version_id)
     CPUState *cs;
 
     if (ret) {
-        error_report("vpmu: the state does not fit this paravirtual PMU "
-                     "(pmu-pv, pmu-pv-events, pmu-pv-slots or the CPU model "
-                     "differ): %s", strerror(-ret));
+        const struct vpmu_error *why = vpmu_pv_vm_refused(vm->pv);
+
+        error_report("vpmu: the guest's paravirtual PMU does not fit this one "
+                     "(pmu-pv, pmu-pv-events, pmu-pv-slots): %s: found 0x%"
+                     PRIx64 ", available 0x%" PRIx64,
+                     why->what, why->asked, why->available);
         return ret;
     }
     CPU_FOREACH(cs) {
@@ -283,13 +310,17 @@ static bool vpmu_pv_vm_new(VPMUVm *vm, const struct vpmu_provider *provider,
         .period_min = vm->pv_period,
         .filter = vm->filter ? &vm->filter->filter : NULL,
         .alone = !vm->arch,
+        .no_hypercall = !(vm->pv_calls & VPMU_PV_CALL_HYPERCALL),
     };
     struct vpmu_error err = { };
     size_t size;
 
-    /* Only a scheduler knows groups */
+    if (vm->pv_calls & VPMU_PV_CALL_DOORBELL) {
+        cfg.features |= VPMU_PV_HAS_DOORBELL;
+    }
+    /* Only a scheduler knows groups, and who has the branch records */
     if (vm->policy != VPMU_HOST_POLICY_DIRECT) {
-        cfg.features |= VPMU_PV_HAS_GROUPS;
+        cfg.features |= VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_BRANCHES;
     }
     if (vpmu_pv_size(&cfg, provider->ops, &size, &vm->pv_vcpu_size, &err)) {
         error_setg(errp, "pmu-pv: %s: asked 0x%" PRIx64 ", available 0x%"

@@ -171,6 +171,9 @@ static void vpmu_vm_free(VPMUVm *vm)
     vpmu_filter_free(vm->filter);
     g_free(vm->filter_arg);
     g_free(vm->trace_arg);
+    vpmu_uarch_free(vm->uarch);
+    g_free(vm->uarch_arg);
+    g_free(vm->uarch_params_arg);
     g_free(vm);
 }
 
@@ -195,7 +198,27 @@ static bool vpmu_policy_of(const char *arg, VpmuHostPolicy *policy,
 typedef struct VPMUSame {
     VpmuHostPolicy policy;
     uint32_t pv_abi;
+    uint32_t pv_calls;
 } VPMUSame;
+
+/* A modelled CPU, if one was asked for; it is the PMU's that has events for it */
+static bool vpmu_uarch_given(VPMUVm *vm, const struct vpmu_model *model,
+                             Error **errp)
+{
+    const char *mode = vm->uarch_arg ?: "off";
+    bool off = !strcmp(mode, "off");
+
+    if (off ? vm->uarch_params_arg != NULL : !vm->arch) {
+        error_setg(errp, off ? "pmu-uarch-params: found pmu-uarch=off, needed "
+                   "pmu-uarch=on" : "pmu-uarch: found pmu=off, needed pmu=on");
+        return false;
+    }
+    if (!off) {
+        vm->uarch = vpmu_uarch_new(mode, vm->uarch_params_arg, model,
+                                   errp);
+    }
+    return off || vm->uarch;
+}
 
 static VPMUVm *vpmu_vm_new(X86CPU *cpu, const VPMUSame *same,
                            const struct vpmu_model *model,
@@ -206,17 +229,23 @@ static VPMUVm *vpmu_vm_new(X86CPU *cpu, const VPMUSame *same,
     vm->policy = same->policy;
     vm->arch = cpu->enable_pmu;
     vm->pv_abi = same->pv_abi;
+    vm->pv_calls = same->pv_calls;
     vm->pv_events = cpu->vpmu_props.pv_events;
     vm->pv_slots = cpu->vpmu_props.pv_slots;
     vm->pv_period = cpu->vpmu_props.pv_period;
     vm->filter_arg = g_strdup(vpmu_given(cpu->vpmu_props.filter));
     vm->trace_arg = g_strdup(vpmu_given(cpu->vpmu_props.trace));
+    vm->uarch_arg = g_strdup(vpmu_given(cpu->vpmu_props.uarch));
+    vm->uarch_params_arg = g_strdup(vpmu_given(cpu->vpmu_props.uarch_params));
     vm->ops = *ops;
     vpmu_pv_hooks(&vm->ops);
     QTAILQ_INIT(&vm->events);
     qemu_mutex_init(&vm->trace_lock);
-    vpmu_perf_system_init(&vm->system, model, VPMU_SUPPLIED, VPMU_TSC_HZ,
-                          VPMU_MUX_CYCLES);
+    if (!vpmu_uarch_given(vm, model, errp)) {
+        goto fail;
+    }
+    vpmu_perf_system_init(&vm->system, model, vpmu_supplied(vm),
+                          VPMU_TSC_HZ, VPMU_MUX_CYCLES);
     if (vm->filter_arg && strcmp(vm->filter_arg, "none")) {
         vm->filter = vpmu_filter_parse(vm->filter_arg, model, errp);
         if (!vm->filter) {
@@ -278,7 +307,8 @@ VPMUVm *vpmu_vm_get(X86CPU *cpu, const struct vpmu_model *model,
     VPMUSame same;
 
     if (!vpmu_policy_of(vpmu_given(p->policy), &same.policy, errp) ||
-        !vpmu_pv_parse(vpmu_given(p->pv), &same.pv_abi, errp)) {
+        !vpmu_pv_parse(vpmu_given(p->pv), &same.pv_abi, errp) ||
+        !vpmu_pv_parse_calls(vpmu_given(p->pv_call), &same.pv_calls, errp)) {
         return NULL;
     }
     if (!vm) {
@@ -290,10 +320,16 @@ VPMUVm *vpmu_vm_get(X86CPU *cpu, const struct vpmu_model *model,
     } else if (!vpmu_same("pmu-policy", VpmuHostPolicy_str(same.policy),
                           VpmuHostPolicy_str(vm->policy), errp) ||
                !vpmu_same_pv(vm, cpu, same.pv_abi, errp) ||
+               !vpmu_same_number("pmu-pv-call", same.pv_calls, vm->pv_calls,
+                                 errp) ||
                !vpmu_same("pmu-filter", vpmu_given(p->filter),
                           vm->filter_arg, errp) ||
                !vpmu_same("pmu-trace", vpmu_given(p->trace),
                           vm->trace_arg, errp) ||
+               !vpmu_same("pmu-uarch", vpmu_given(p->uarch), vm->uarch_arg,
+                          errp) ||
+               !vpmu_same("pmu-uarch-params", vpmu_given(p->uarch_params),
+                          vm->uarch_params_arg, errp) ||
                !vpmu_same("the PMU's model", model->name,
                           vm->system.model->name, errp)) {
         return NULL;

@@ -16,9 +16,11 @@
 #include "exec/translation-block.h"
 #include "hw/i386/apic.h"
 #include "migration/vmstate.h"
+#include "system/kvm.h"
 #include "system/tcg.h"
 #include "tcg/helper-tcg.h"
 #include "accel/tcg/internal-common.h"
+#include "kvm/vpmu-kvm-glue.h"
 #include "vpmu-internal.h"
 
 /* What CPUID calls the crystal: QEMU's local APIC timer runs at this rate */
@@ -33,15 +35,55 @@
 
 #define VPMU_KINDS_SUPPLIED                                       \
     (VPMU_SUPPLIED & ~(VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS) | \
-                       VPMU_SIGNAL_BIT(VPMU_SIGNAL_BRANCHES)))
+                       VPMU_SIGNAL_BIT(VPMU_SIGNAL_BRANCHES) | \
+                       VPMU_SIGNAL_BIT(VPMU_SIGNAL_LBR_INSERTS)))
 
 QEMU_BUILD_BUG_ON(X86_VPMU_BANKS != VPMU_BANK_COUNT);
 QEMU_BUILD_BUG_ON(X86_VPMU_KINDS !=
                   VPMU_SIGNAL_FAR - VPMU_SIGNAL_JCC_TAKEN + 1);
 
+QEMU_BUILD_BUG_ON(sizeof(X86VPMULbr) != sizeof(struct vpmu_lbr) ||
+                  sizeof(X86VPMULbrEntry) != sizeof(struct vpmu_lbr_entry) ||
+                  offsetof(X86VPMULbrEntry, info) !=
+                  offsetof(struct vpmu_lbr_entry, info) ||
+                  offsetof(X86VPMULbr, next) !=
+                  offsetof(struct vpmu_lbr, next) ||
+                  offsetof(X86VPMULbr, act) != offsetof(struct vpmu_lbr, act) ||
+                  offsetof(X86VPMULbr, on) != offsetof(struct vpmu_lbr, on) ||
+                  offsetof(X86VPMULbr, more) !=
+                  offsetof(struct vpmu_lbr, more) ||
+                  X86_VPMU_LBR_ENTRIES != VPMU_LBR_ENTRIES ||
+                  X86_VPMU_LBR_POP != VPMU_BRANCH_POP ||
+                  X86_VPMU_LBR_INFO(1) != VPMU_LBR_INFO(1) ||
+                  X86_VPMU_LBR_NEAR_BITS != VPMU_LBR_NEAR_BITS ||
+                  X86_VPMU_LBR_NEAR(5, -0x12345) !=
+                  VPMU_LBR_NEAR(5, -0x12345) ||
+                  X86_VPMU_LBR_NEAR(5, 0x312345) !=
+                  VPMU_LBR_NEAR(5, 0x312345) ||
+                  (int)X86_VPMU_BRANCH_RET != (int)VPMU_BRANCH_RET ||
+                  (int)X86_VPMU_BRANCH_FAR != (int)VPMU_BRANCH_FAR);
+
 static X86VPMU *vpmu_of(CPUX86State *env)
 {
     return env_archcpu(env)->vpmu;
+}
+
+static struct vpmu_lbr *vpmu_lbr_of(CPUX86State *env)
+{
+    return (struct vpmu_lbr *)&env->vpmu.lbr;
+}
+
+/*
+ * Branch records that were made since the last call: whoever changes the bank calls
+ * it behind that, before there can be others.
+ */
+static void vpmu_fold_inserts(X86VPMU *v)
+{
+    CPUX86State *env = &v->cpu->env;
+
+    v->total.word[VPMU_SIGNAL_LBR_INSERTS][v->lbr_bank] +=
+        vpmu_lbr_inserted(vpmu_lbr_of(env), &v->lbr_seen);
+    v->lbr_bank = X86_VPMU_BANK(env->hflags);
 }
 
 /* What a bank's words have counted of each signal since they were armed */
@@ -74,11 +116,18 @@ static void vpmu_fold(X86VPMU *v)
 {
     CPUX86State *env = &v->cpu->env;
     int shift = x86_vpmu_insn_shift(v->mode);
-    int64_t n[VPMU_SIGNAL_COUNT] = { };
+    int64_t n[VPMU_SIGNAL_UARCH] = { };
 
+    vpmu_stream_drain(v);
+    vpmu_fold_inserts(v);
     for (int b = 0; b < X86_VPMU_BANKS; b++) {
+        if (env->vpmu.left[b] == v->armed[b] << shift &&
+            !memcmp(v->kind_armed[b], env->vpmu.kind[b],
+                    sizeof(v->kind_armed[b]))) {
+            continue;
+        }
         vpmu_counted(v, b, n);
-        for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+        for (int s = 0; s < VPMU_SIGNAL_UARCH; s++) {
             v->total.word[s][b] += n[s];
         }
         v->armed[b] -= n[VPMU_SIGNAL_INSTRUCTIONS];
@@ -88,7 +137,7 @@ static void vpmu_fold(X86VPMU *v)
     }
 }
 
-static uint64_t vpmu_left(const X86VPMU *v, int signal, int bank)
+uint64_t vpmu_left(const X86VPMU *v, int signal, int bank)
 {
     uint64_t until = v->until.word[signal][bank];
     uint64_t total = v->total.word[signal][bank];
@@ -97,12 +146,19 @@ static uint64_t vpmu_left(const X86VPMU *v, int signal, int bank)
                                : until > total ? until - total : 0;
 }
 
+/* The modelled CPU is to be fed: blocks then count instructions anyway */
+static bool vpmu_streaming(const X86VPMU *v)
+{
+    return v->uarch.model && (v->vm->uarch->always ||
+                              (v->silicon->demand & VPMU_SIGNALS_UARCH));
+}
+
 /* @nearest: occurrences of any kind of branch until its deadline */
 static X86VPMUMode vpmu_mode(const X86VPMU *v, int64_t nearest)
 {
     uint64_t demand = v->silicon->demand;
 
-    if (!demand) {
+    if (!demand && !vpmu_streaming(v)) {
         return X86_VPMU_OFF;
     }
     if (!(demand & VPMU_KINDS_SUPPLIED)) {
@@ -129,8 +185,8 @@ static int64_t vpmu_arm_kinds(X86VPMU *v, int b)
 
 /*
  * Set the hot words so that no deadline is passed.  A branch is an instruction,
- * so a deadline in branches is kept by at most as many instructions, and
- * approached from there.
+ * so a deadline in branches, or in records of them, is kept by at most as many
+ * instructions, and approached from there.
  */
 void vpmu_arm(X86VPMU *v)
 {
@@ -141,20 +197,21 @@ void vpmu_arm(X86VPMU *v)
     for (int b = 0; b < X86_VPMU_BANKS; b++) {
         int64_t near = vpmu_arm_kinds(v, b);
 
-        /*
-         * In a nested bank where nothing has happened yet a deadline of 1 is
-         * only libvpmu's way to hear of it: the end of the slice will do.
-         */
-        if (b < VPMU_BANK_NESTED_KERNEL ||
-            v->total.word[VPMU_SIGNAL_INSTRUCTIONS][b]) {
+        if (!vpmu_asleep(v, b)) {
             nearest = MIN(nearest, near);
         }
     }
     v->mode = vpmu_mode(v, nearest);
+    vpmu_stream_switch(v, vpmu_streaming(v));
+    vpmu_stream_arm(v);
     for (int b = 0; b < X86_VPMU_BANKS; b++) {
         uint64_t insns = MIN(vpmu_left(v, VPMU_SIGNAL_INSTRUCTIONS, b),
                              vpmu_left(v, VPMU_SIGNAL_BRANCHES, b));
 
+        insns = MIN(insns, vpmu_left(v, VPMU_SIGNAL_LBR_INSERTS, b));
+        if (vpmu_asleep(v, b)) {
+            insns = MIN(insns, 1);
+        }
         v->armed[b] = MIN(insns, x86_vpmu_slice(v->mode));
         env->vpmu.left[b] = v->armed[b] << x86_vpmu_insn_shift(v->mode);
     }
@@ -165,9 +222,14 @@ void vpmu_arm(X86VPMU *v)
 /* Has silicon's deadline come, in any word? */
 static bool vpmu_reached(const X86VPMU *v)
 {
-    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+    uint64_t rest = v->waited & ~VPMU_SIGNALS_UARCH;
+
+    if (vpmu_stream_reached(v)) {
+        return true;
+    }
+    for (; rest; rest &= rest - 1) {
         for (int b = 0; b < X86_VPMU_BANKS; b++) {
-            if (vpmu_left(v, s, b) == 0) {
+            if (vpmu_left(v, ctz64(rest), b) == 0) {
                 return true;
             }
         }
@@ -183,10 +245,13 @@ static void vpmu_op_pull(void *ctx, uint64_t signals,
     X86VPMU *v = ctx;
 
     vpmu_fold(v);
-    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
-        if (signals & VPMU_SIGNAL_BIT(s)) {
-            memcpy(totals->word[s], v->total.word[s], sizeof(totals->word[s]));
-        }
+    if (v->uarch.model) {
+        vpmu_uarch_pull(v, signals >> VPMU_SIGNAL_UARCH);
+    }
+    for (; signals; signals &= signals - 1) {
+        int s = ctz64(signals);
+
+        memcpy(totals->word[s], v->total.word[s], sizeof(totals->word[s]));
     }
 }
 
@@ -195,15 +260,26 @@ static void vpmu_op_deadline(void *ctx, const struct vpmu_signal_words *left)
     X86VPMU *v = ctx;
 
     vpmu_fold(v);
-    for (int s = 0; s < VPMU_SIGNAL_COUNT; s++) {
+    if (v->uarch.model) {
+        vpmu_uarch_pull(v, VPMU_SIGNALS_UARCH >> VPMU_SIGNAL_UARCH);
+    }
+    v->uarch.waited = 0;
+    for (uint64_t rest = v->waited | v->silicon->armed; rest;
+         rest &= rest - 1) {
+        int s = ctz64(rest);
+
         for (int b = 0; b < X86_VPMU_BANKS; b++) {
             uint64_t n = left->word[s][b];
             uint64_t total = v->total.word[s][b];
 
             v->until.word[s][b] = n > VPMU_NEVER - total ? VPMU_NEVER
                                                          : total + n;
+            if (s >= VPMU_SIGNAL_UARCH && v->until.word[s][b] != VPMU_NEVER) {
+                v->uarch.waited |= 1ull << (s - VPMU_SIGNAL_UARCH);
+            }
         }
     }
+    v->waited = v->silicon->armed;
     vpmu_arm(v);
 }
 
@@ -235,6 +311,89 @@ static void vpmu_op_pmi(void *ctx, bool mask)
     }
 }
 
+static struct vpmu_lbr *vpmu_op_branches(void *ctx, bool record)
+{
+    X86VPMU *v = ctx;
+    CPUState *cs = CPU(v->cpu);
+
+    cs->tcg_cflags &= ~CF_TARGET;
+    cs->tcg_cflags |= record ? CF_TARGET : 0;
+    return vpmu_lbr_of(&v->cpu->env);
+}
+
+/*
+ * With the rights of supervisor mode as for a CPU's own accesses, which EFLAGS.AC
+ * does not help.
+ */
+static int vpmu_op_linear(void *ctx, uint64_t address, bool write,
+                          uint64_t *gpa)
+{
+    X86VPMU *v = ctx;
+    CPUX86State *env = &v->cpu->env;
+    bool lma = env->hflags & HF_LMA_MASK;
+    int idx = (env->hflags & HF_SMAP_MASK ? MMU_KSMAP64_IDX
+                                          : MMU_KNOSMAP64_IDX) + !lma;
+    CPUTLBEntryFull *full;
+    void *host;
+
+    if (!lma && address > UINT32_MAX) {
+        return -VPMU_EFAULT;
+    }
+    if (probe_access_full(env, address, 0,
+                          write ? MMU_DATA_STORE : MMU_DATA_LOAD, idx, true,
+                          &host, &full, 0) & TLB_INVALID_MASK) {
+        return -VPMU_EFAULT;
+    }
+    *gpa = full->phys_addr | (address & ~TARGET_PAGE_MASK);
+    return 0;
+}
+
+/*
+ * Blocks of one instruction each, which keep what a record will want.  From here
+ * the next block is looked up in the main loop.
+ */
+static void vpmu_op_watch(void *ctx, bool on)
+{
+    X86VPMU *v = ctx;
+    CPUState *cs = CPU(v->cpu);
+
+    cs->tcg_cflags &= ~(CF_TARGET_2 | CF_COUNT_MASK);
+    cs->tcg_cflags |= on ? CF_TARGET_2 | 1 : 0;
+}
+
+static void vpmu_op_sample(void *ctx, struct vpmu_sample *s)
+{
+    X86VPMU *v = ctx;
+    CPUX86State *env = &v->cpu->env;
+
+    s->ip = env->vpmu.sample_ip;
+    s->next_ip = env->segs[R_CS].base + env->eip;
+    if (!(env->hflags & HF_CS64_MASK)) {
+        s->next_ip = (uint32_t)s->next_ip;
+    }
+    s->flags = cpu_compute_eflags(env);
+    s->address = env->vpmu.sample_address;
+    s->tsc = cpu_get_tsc(env) + env->tsc_offset;
+    for (int i = 0; i < MIN(CPU_NB_REGS, VPMU_SAMPLE_GPRS); i++) {
+        s->gpr[i] = env->regs[i];
+    }
+    for (int i = 0; i < MIN(CPU_NB_REGS, VPMU_SAMPLE_XMMS); i++) {
+        s->xmm[i][0] = env->xmm_regs[i].ZMM_Q(0);
+        s->xmm[i][1] = env->xmm_regs[i].ZMM_Q(1);
+    }
+    vpmu_uarch_sample(v, s);
+}
+
+static void vpmu_op_threshold(void *ctx, uint32_t cycles)
+{
+    vpmu_uarch_threshold_set(ctx, cycles);
+}
+
+static void vpmu_op_restarted(void *ctx)
+{
+    vpmu_uarch_restart(ctx);
+}
+
 static const struct vpmu_ops vpmu_tcg_ops = {
     .size = sizeof(struct vpmu_ops),
     .pull = vpmu_op_pull,
@@ -242,6 +401,12 @@ static const struct vpmu_ops vpmu_tcg_ops = {
     .demand = vpmu_op_demand,
     .kick = vpmu_op_kick,
     .pmi = vpmu_op_pmi,
+    .branches = vpmu_op_branches,
+    .linear = vpmu_op_linear,
+    .watch = vpmu_op_watch,
+    .sample = vpmu_op_sample,
+    .threshold = vpmu_op_threshold,
+    .restarted = vpmu_op_restarted,
 };
 
 void vpmu_serve(X86VPMU *v)
@@ -327,13 +492,31 @@ void x86_vpmu_boundary(CPUX86State *env)
     vpmu_serve(v);
 }
 
+/*
+ * A counter has wrapped whose next occurrence is to be recorded.  A kernel that
+ * comes in between may give the counter another value, when it switches tasks,
+ * and the record would be lost; and nowhere do interrupts come as often as here,
+ * where time has passed.  So those of user mode wait for one more instruction.
+ */
+static void vpmu_hold_interrupts(CPUState *cs)
+{
+    if ((cpu_env(cs)->hflags & HF_CPL_MASK) == 3) {
+        cs->cflags_next_tb = (curr_cflags(cs) & ~CF_COUNT_MASK) | CF_NOIRQ | 1;
+        /* and are looked at behind it */
+        qatomic_set(&cs->neg.icount_decr.u16.high, -1);
+    }
+}
+
 bool x86_vpmu_exec_boundary(CPUState *cs)
 {
     CPUX86State *env = cpu_env(cs);
-    uint32_t hflags = env->hflags;
+    uint32_t hflags = env->hflags, cflags = cs->tcg_cflags;
 
     x86_vpmu_boundary(env);
-    return (env->hflags ^ hflags) & HF_VPMU_MASK;
+    if (cs->tcg_cflags & ~cflags & CF_TARGET_2) {
+        vpmu_hold_interrupts(cs);
+    }
+    return (env->hflags ^ hflags) & HF_VPMU_MASK || cs->tcg_cflags != cflags;
 }
 
 bool x86_vpmu_fetch_boundary(CPUX86State *env)
@@ -357,8 +540,21 @@ bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
     if (!v || !(tb->flags & HF_VPMU_MASK)) {
         return false;
     }
+    if (env->vpmu.left[bank] +
+        x86_vpmu_words(tb->flags, tb->icount, tb->branch) >= 0) {
+        /* The stream is full, or near a deadline of what is counted of it */
+        vpmu_stream_drain(v);
+        if (vpmu_stream_reached(v)) {
+            qatomic_set(&v->due, true);
+        } else {
+            vpmu_stream_arm(v);
+        }
+        return true;
+    }
     vpmu_fold(v);
-    if (!vpmu_reached(v)) {
+    if (vpmu_reached(v)) {
+        qatomic_set(&v->due, true);
+    } else {
         vpmu_arm(v);
         if (vpmu_slice_over(v)) {
             qatomic_set(&v->due, true);
@@ -373,13 +569,15 @@ bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
     return true;
 }
 
-void x86_vpmu_uncount(CPUState *cs, const TranslationBlock *tb, int insns_left)
+void x86_vpmu_uncount(CPUState *cs, const TranslationBlock *tb, int insns_left,
+                      const uint64_t *data)
 {
     CPUX86State *env = cpu_env(cs);
 
     if (tb->flags & HF_VPMU_MASK) {
         env->vpmu.left[X86_VPMU_BANK(tb->flags)] -=
             x86_vpmu_words(tb->flags, insns_left, tb->branch);
+        vpmu_stream_cut(vpmu_of(env), tb, insns_left, data);
     }
 }
 
@@ -404,6 +602,64 @@ static void vpmu_retire(CPUX86State *env, int bank, int branch)
     }
 }
 
+/* One that VMRUN injects is no instruction; delivery clears the field. */
+int x86_vpmu_int_bank(CPUX86State *env)
+{
+    hwaddr field = env->vm_vmcb + offsetof(struct vmcb, control.event_inj);
+
+    if (!env->exception_is_int || !(env->hflags & HF_VPMU_MASK)) {
+        return -1;
+    }
+    if ((env->hflags & HF_GUEST_MASK) &&
+        (x86_ldl_phys(env_cpu(env), field) & SVM_EVTINJ_VALID)) {
+        return -1;
+    }
+    return X86_VPMU_BANK(env->hflags);
+}
+
+/* The ring may have changed, and a record may follow that no word is short of */
+static void vpmu_before_far(CPUX86State *env)
+{
+    X86VPMU *v = vpmu_of(env);
+
+    if (v) {
+        vpmu_fold_inserts(v);
+        if (v->silicon->demand & VPMU_SIGNAL_BIT(VPMU_SIGNAL_LBR_INSERTS)) {
+            helper_vpmu_kind_due(env);
+        }
+    }
+}
+
+/* A far transfer, other than an interrupt, has been made */
+void helper_vpmu_far(CPUX86State *env, target_ulong from)
+{
+    vpmu_before_far(env);
+    vpmu_lbr_record(vpmu_lbr_of(env), VPMU_BRANCH_FAR,
+                    env->hflags & HF_CPL_MASK, from, env->eip);
+}
+
+void x86_vpmu_interrupting(CPUX86State *env, int intno)
+{
+    X86VPMU *v = vpmu_of(env);
+
+    if (intno == EXCP01_DB && env->vpmu.lbr.on) {
+        vpmu_arch_debug_exception(v->arch);
+    }
+    if (v) {
+        vpmu_stream_event(v);
+    }
+}
+
+void x86_vpmu_interrupted(CPUX86State *env, int intno, uint64_t from)
+{
+    if (!env->vpmu.lbr.on) {
+        return;
+    }
+    vpmu_before_far(env);
+    vpmu_lbr_interrupt(vpmu_lbr_of(env), env->hflags & HF_CPL_MASK, from,
+                       env->eip);
+}
+
 void x86_vpmu_retire_int(CPUX86State *env, int bank)
 {
     vpmu_retire(env, bank, X86_VPMU_FAR + 1);
@@ -414,6 +670,27 @@ void x86_vpmu_uncount_insn(CPUX86State *env)
     if (env->hflags & HF_VPMU_MASK) {
         env->vpmu.left[X86_VPMU_BANK(env->hflags)] -=
             x86_vpmu_words(env->hflags, 1, 0);
+        vpmu_of(env)->uarch.in_progress = true;
+    }
+}
+
+/*
+ * VMRUN counts for who executes it, once, and is no branch. Where the guest's
+ * state is refused it has been taken back like what faults, but the host goes
+ * on behind it.
+ */
+void x86_vpmu_retire_vmrun(CPUX86State *env)
+{
+    vpmu_retire(env, VPMU_BANK_KERNEL, 0);
+}
+
+void x86_vpmu_retire_insn(CPUX86State *env)
+{
+    X86VPMU *v = vpmu_of(env);
+
+    vpmu_retire(env, X86_VPMU_BANK(env->hflags), 0);
+    if (v) {
+        v->uarch.in_progress = false;
     }
 }
 
@@ -424,11 +701,19 @@ void x86_vpmu_uncount_insn(CPUX86State *env)
  */
 static bool vpmu_result(CPUX86State *env, enum vpmu_result r, uintptr_t ra)
 {
-    vpmu_retire(env, X86_VPMU_BANK(env->hflags), 0);
+    x86_vpmu_retire_insn(env);
     if (r == VPMU_FAULT) {
         raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
     }
     return r == VPMU_HANDLED;
+}
+
+/* A guest's guest has none, as it has no hypercall */
+static bool vpmu_is_doorbell(const X86VPMU *v, uint32_t msr)
+{
+    return v && v->pv && msr == VPMU_PV_MSR_DOORBELL &&
+           (v->vm->pv_calls & VPMU_PV_CALL_DOORBELL) &&
+           !(v->cpu->env.hflags & HF_GUEST_MASK);
 }
 
 bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val,
@@ -437,12 +722,31 @@ bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val,
     X86VPMU *v = vpmu_of(env);
     enum vpmu_result r;
 
+    if (vpmu_is_doorbell(v, msr)) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
     if (!v || !v->arch) {
         return false;
     }
     x86_vpmu_uncount_insn(env);
     r = vpmu_arch_rdmsr(v->arch, msr, val);
+    if (r == VPMU_HANDLED) {
+        vpmu_slice_begin(v);
+    }
     v->n_exits[VPMU_TRACE_RDMSR] += r != VPMU_NOT_MINE;
+    vpmu_serve(v);
+    return vpmu_result(env, r, ra);
+}
+
+static bool vpmu_doorbell(CPUX86State *env, uint64_t val, uintptr_t ra)
+{
+    X86VPMU *v = vpmu_of(env);
+    enum vpmu_result r;
+
+    x86_vpmu_uncount_insn(env);
+    r = vpmu_pv_doorbell(v->pv, val);
+    v->n_calls[VPMU_CALL_DOORBELL]++;
+    vpmu_slice_begin(v);
     vpmu_serve(v);
     return vpmu_result(env, r, ra);
 }
@@ -452,6 +756,9 @@ bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     X86VPMU *v = vpmu_of(env);
     enum vpmu_result r;
 
+    if (vpmu_is_doorbell(v, msr)) {
+        return vpmu_doorbell(env, val, ra);
+    }
     if (!v || !v->arch) {
         return false;
     }
@@ -475,7 +782,7 @@ bool x86_vpmu_rdpmc(CPUX86State *env, uint32_t idx, uint64_t *val,
         return false;
     }
     x86_vpmu_uncount_insn(env);
-    r = vpmu_arch_rdpmc(v->arch, idx, val);
+    r = vpmu_arch_rdpmc(v->arch, idx, env->hflags & HF_CPL_MASK, val);
     v->n_exits[VPMU_TRACE_RDPMC] += r != VPMU_NOT_MINE;
     vpmu_serve(v);
     return vpmu_result(env, r, ra);
@@ -515,7 +822,7 @@ bool x86_vpmu_hypercall(CPUX86State *env)
     v->n_calls[vpmu_pv_call(&call)]++;
     vpmu_slice_begin(v);
     vpmu_serve(v);
-    vpmu_retire(env, X86_VPMU_BANK(env->hflags), 0);
+    x86_vpmu_retire_insn(env);
     env->regs[R_EAX] = call.long_mode ? (uint64_t)call.result
                                       : (uint32_t)call.result;
     return true;
@@ -531,6 +838,16 @@ void x86_vpmu_smm(CPUX86State *env, bool entered)
     }
 }
 
+void x86_vpmu_efer(CPUX86State *env)
+{
+    X86VPMU *v = vpmu_of(env);
+
+    if (v && v->arch) {
+        vpmu_arch_svme(v->arch, env->efer & MSR_EFER_SVME);
+        vpmu_serve(v);
+    }
+}
+
 uint64_t x86_vpmu_tsc(void)
 {
     return muldiv64(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), VPMU_TSC_HZ,
@@ -539,22 +856,40 @@ uint64_t x86_vpmu_tsc(void)
 
 /* Configuration */
 
-static const struct vpmu_model *vpmu_model_of(CPUX86State *env)
+static bool vpmu_is_amd(const CPUX86State *env)
 {
-    uint32_t ver = env->cpuid_version;
-    uint32_t family = (ver >> 8) & 0xf;
-    uint32_t model = (ver >> 4) & 0xf;
+    char vendor[CPUID_VENDOR_SZ + 1];
 
-    if (family == 0xf) {
-        family += (ver >> 20) & 0xff;
-    }
-    if (family >= 6) {
-        model |= (ver >> 12) & 0xf0;
-    }
-    if (!IS_INTEL_CPU(env)) {
+    x86_cpu_vendor_words2str(vendor, env->cpuid_vendor1, env->cpuid_vendor2,
+                             env->cpuid_vendor3);
+    return IS_AMD_CPU(env) || !strcmp(vendor, CPUID_VENDOR_HYGON);
+}
+
+static uint32_t vpmu_family(const CPUX86State *env)
+{
+    uint32_t family = (env->cpuid_version >> 8) & 0xf;
+
+    return family < 0xf ? family : family + ((env->cpuid_version >> 20) & 0xff);
+}
+
+static const struct vpmu_model *vpmu_model_of(const CPUX86State *env)
+{
+    uint32_t family = vpmu_family(env);
+    uint32_t model = (env->cpuid_version >> 4) & 0xf;
+    enum vpmu_vendor vendor;
+
+    if (vpmu_is_amd(env)) {
+        vendor = VPMU_VENDOR_AMD;
+    } else if (IS_INTEL_CPU(env)) {
+        vendor = VPMU_VENDOR_INTEL;
+    } else {
         return NULL;
     }
-    return vpmu_model_find(VPMU_VENDOR_INTEL, family, model);
+    if (family < 6 || family > UINT8_MAX) {
+        return NULL; /* no vendor's had one before */
+    }
+    model |= (env->cpuid_version >> 12) & 0xf0;
+    return vpmu_model_find(vendor, family, model);
 }
 
 bool x86_vpmu_wanted(const X86CPU *cpu)
@@ -564,25 +899,96 @@ bool x86_vpmu_wanted(const X86CPU *cpu)
     return tcg_enabled() && (cpu->enable_pmu || (pv && strcmp(pv, "off")));
 }
 
+/* The model whose architectural PMU this CPU is to have, or NULL */
+static const struct vpmu_model *vpmu_arch_model(const X86CPU *cpu)
+{
+    return tcg_enabled() && cpu->enable_pmu ? vpmu_model_of(&cpu->env) : NULL;
+}
+
+/* Of branch records: lbr-fmt where it was given, else the model's; 0: none */
+static uint64_t vpmu_lbr_format(const X86CPU *cpu,
+                                const struct vpmu_model *model)
+{
+    return cpu->lbr_fmt != ~PERF_CAP_LBR_FMT
+               ? cpu->lbr_fmt & VPMU_CAP_LBR
+               : model->capabilities & VPMU_CAP_LBR;
+}
+
+static uint64_t vpmu_pebs(const struct vpmu_model *model)
+{
+    return model->vendor == VPMU_VENDOR_INTEL
+               ? model->capabilities & VPMU_CAP_PEBS : 0;
+}
+
 uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w)
 {
-    const struct vpmu_model *model;
+    const struct vpmu_model *model = vpmu_arch_model(cpu);
+    bool amd = vpmu_is_amd(&cpu->env);
 
-    if (!tcg_enabled() || !cpu->enable_pmu) {
-        return 0;
-    }
-    model = vpmu_model_of(&cpu->env);
     if (!model) {
         return 0;
     }
     switch (w) {
+    case FEAT_1_EDX:
+        return vpmu_pebs(model) ? CPUID_DTS : 0;
     case FEAT_1_ECX:
-        return CPUID_EXT_PDCM;
+        return amd ? 0 : CPUID_EXT_PDCM |
+                         (vpmu_pebs(model) ? CPUID_EXT_DTES64 : 0);
+    case FEAT_7_0_EDX:
+        return vpmu_lbr_format(cpu, model) == VPMU_CAP_LBR_ARCH
+                   ? CPUID_7_0_EDX_ARCH_LBR : 0;
     case FEAT_PERF_CAPABILITIES:
-        return model->capabilities;
+        return amd ? 0 : (model->capabilities & ~VPMU_CAP_LBR) |
+                         vpmu_lbr_format(cpu, model);
+    case FEAT_8000_0001_ECX:
+        return model->capabilities & VPMU_CAP_AMD_EXT_CORE
+                   ? CPUID_EXT3_PERFCORE : 0;
+    case FEAT_8000_0022_EAX:
+        return amd && model->version > 1 ? CPUID_8000_0022_EAX_PERFMON_V2 : 0;
     default:
         return 0;
     }
+}
+
+/* Since when AMD's CPUs have these: Bulldozer, Zen 4 and, of all kinds, Zen 5 */
+#define VPMU_FAMILY_PERFCORE  0x15
+#define VPMU_FAMILY_PERFMONV2 0x1a
+
+uint64_t x86_vpmu_defaults(X86CPU *cpu, FeatureWord w)
+{
+    const struct vpmu_model *model = vpmu_arch_model(cpu);
+    uint32_t family = vpmu_family(&cpu->env);
+
+    if (w == FEAT_8000_0001_ECX && family < VPMU_FAMILY_PERFCORE) {
+        return 0;
+    }
+    if (w == FEAT_8000_0022_EAX && family < VPMU_FAMILY_PERFMONV2 &&
+        model && !model->family) {
+        return 0; /* what its silicon has is not known */
+    }
+    return x86_vpmu_features(cpu, w);
+}
+
+/* The rates of clocks are in 15H and 16H, version 6's bitmaps in 23H */
+uint32_t x86_vpmu_level(const X86CPU *cpu)
+{
+    const struct vpmu_model *model = vpmu_arch_model(cpu);
+
+    if (!x86_vpmu_wanted(cpu) || !IS_INTEL_CPU(&cpu->env)) {
+        return 0;
+    }
+    if (model && (cpu->vpmu_props.version ?: model->version) > 5) {
+        return 0x23;
+    }
+    return model && vpmu_lbr_format(cpu, model) == VPMU_CAP_LBR_ARCH ? 0x1c
+                                                                     : 0x16;
+}
+
+uint32_t x86_vpmu_xlevel(const X86CPU *cpu)
+{
+    return vpmu_arch_model(cpu) && (cpu->env.features[FEAT_8000_0022_EAX] &
+                                    CPUID_8000_0022_EAX_PERFMON_V2)
+               ? 0x80000022 : 0;
 }
 
 /* What counts for the guest: the whole PMU of the modelled host, or its perf */
@@ -592,7 +998,7 @@ static void vpmu_init_direct(X86VPMU *v, struct vpmu_provider **provider)
     struct vpmu_silicon_config cfg = {
         .size = sizeof(cfg),
         .model = v->vm->system.model,
-        .supplied = VPMU_SUPPLIED,
+        .supplied = vpmu_supplied(v->vm),
         .ops = &v->vm->ops,
         .ctx = v,
     };
@@ -636,6 +1042,46 @@ static void vpmu_fini_perf(X86VPMU *v)
     vpmu_vcpu_fini(&v->vcpu);
 }
 
+/*
+ * PerfMonV2 goes with PerfCtrExtCore unless it was asked for by name; then
+ * libvpmu refuses it.
+ */
+static void vpmu_amd_settings(X86CPU *cpu, struct vpmu_arch_config *arch)
+{
+    uint64_t *features = cpu->env.features;
+    bool core = features[FEAT_8000_0001_ECX] & CPUID_EXT3_PERFCORE;
+    uint64_t v2 = features[FEAT_8000_0022_EAX] & CPUID_8000_0022_EAX_PERFMON_V2;
+
+    if (!core) {
+        v2 &= cpu->env.user_features[FEAT_8000_0022_EAX];
+    }
+    if (!arch->version) {
+        arch->version = v2 ? 2 : 1;
+    }
+    if (arch->version < 2) {
+        features[FEAT_8000_0022_EAX] &= ~CPUID_8000_0022_EAX_PERFMON_V2;
+    } else {
+        arch->capabilities |= VPMU_CAP_AMD_FREEZE & arch->model->capabilities;
+        if (cpu->lbr_fmt) { /* not given, or not 0 */
+            arch->capabilities |= VPMU_CAP_AMD_LBR & arch->model->capabilities;
+        }
+    }
+    if (core) {
+        arch->capabilities |= VPMU_CAP_AMD_EXT_CORE;
+    }
+    if (features[FEAT_8000_0001_ECX] & CPUID_EXT3_SVM) {
+        arch->capabilities |= VPMU_CAP_AMD_SVM;
+    }
+}
+
+/* Versions that have none, or another kind of it */
+static bool vpmu_no_pebs(const struct vpmu_arch_config *arch)
+{
+    uint8_t version = arch->version ?: arch->model->version;
+
+    return version < 2 || version > 5;
+}
+
 static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
 {
     X86CPU *cpu = v->cpu;
@@ -646,14 +1092,28 @@ static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
     arch->n_gp = cpu->vpmu_props.n_gp;
     arch->n_fixed = cpu->vpmu_props.n_fixed == UINT8_MAX ? -1
                                                 : cpu->vpmu_props.n_fixed;
-    arch->capabilities = features[FEAT_1_ECX] & CPUID_EXT_PDCM
-                             ? features[FEAT_PERF_CAPABILITIES] : 0;
+    if (vpmu_is_amd(&cpu->env)) {
+        vpmu_amd_settings(cpu, arch);
+    } else if (features[FEAT_1_ECX] & CPUID_EXT_PDCM) {
+        arch->capabilities = features[FEAT_PERF_CAPABILITIES];
+        if ((arch->capabilities & VPMU_CAP_LBR) == VPMU_CAP_LBR_ARCH &&
+            !(features[FEAT_7_0_EDX] & CPUID_7_0_EDX_ARCH_LBR)) {
+            arch->capabilities &= ~VPMU_CAP_LBR;
+        }
+        if (!(features[FEAT_1_EDX] & CPUID_DTS) ||
+            !(features[FEAT_1_ECX] & CPUID_EXT_DTES64) ||
+            vpmu_no_pebs(arch)) {
+            arch->capabilities &= ~VPMU_CAP_PEBS;
+        }
+    }
     arch->ops = &v->vm->ops;
     arch->ctx = v;
     /* hypervisor=off: nothing that bare metal does not have */
     arch->cpuid_base = features[FEAT_1_ECX] & CPUID_EXT_HYPERVISOR
                            ? X86_VPMU_CPUID_BASE : 0;
     arch->filter = v->vm->filter ? &v->vm->filter->filter : NULL;
+    /* Of what the CPU can have; the paging in force does not matter */
+    arch->linear_bits = features[FEAT_7_0_ECX] & CPUID_7_0_ECX_LA57 ? 57 : 48;
 }
 
 static bool vpmu_init_arch(X86VPMU *v, struct vpmu_provider *provider,
@@ -707,13 +1167,30 @@ static bool vpmu_init(X86VPMU *v, Error **errp)
     return false;
 }
 
+/* Under KVM there is the paravirtual one alone, which KVM's code makes */
 static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
 {
-    const char *name = vpmu_given(p->policy) ? "pmu-policy"
-                       : vpmu_given(p->filter) ? "pmu-filter"
-                       : vpmu_given(p->trace) ? "pmu-trace"
-                       : vpmu_given(p->pv) && strcmp(p->pv, "off") ? "pmu-pv"
-                       : NULL;
+    const char *pv = kvm_enabled() ? vpmu_given(p->pv) : NULL;
+    const char *call = vpmu_given(p->pv_call);
+    const char *name;
+
+    if (pv && strcmp(pv, "off") &&
+        (strcmp(pv, "v2") || (call && strcmp(call, "doorbell")))) {
+        error_setg(errp, "pmu-pv=%s%s%s: needed with -accel kvm: pmu-pv=v2, "
+                   "which is called by the doorbell", pv,
+                   call ? ",pmu-pv-call=" : "", call ? call : "");
+        return true;
+    }
+    name = p->version ? "pmu-version"
+           : p->n_gp ? "pmu-gp"
+           : p->n_fixed != UINT8_MAX ? "pmu-fixed"
+           : vpmu_given(p->policy) ? "pmu-policy"
+           : vpmu_given(p->filter) ? "pmu-filter"
+           : vpmu_given(p->trace) ? "pmu-trace"
+           : vpmu_given(p->uarch) && strcmp(p->uarch, "off") ? "pmu-uarch"
+           : vpmu_given(p->uarch_params) ? "pmu-uarch-params"
+           : !pv && vpmu_given(p->pv) && strcmp(p->pv, "off") ? "pmu-pv"
+           : NULL;
 
     if (name) {
         error_setg(errp, "%s: found no PMU under TCG, needed pmu=on with "
@@ -729,12 +1206,18 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
     X86VPMU *v;
 
     if (!x86_vpmu_wanted(cpu)) {
-        return !vpmu_unwanted(&cpu->vpmu_props, errp);
+        if (vpmu_unwanted(&cpu->vpmu_props, errp)) {
+            return false;
+        }
+        if (kvm_enabled()) {
+            x86_vpmu_kvm_realize(cpu);
+        }
+        return true;
     }
     if (!model) {
         error_setg(errp, "%s: no PMU for this vendor and family under TCG; "
-                   "Intel family 6 has one (try -cpu Icelake-Server-v6)",
-                   asked);
+                   "Intel family 6 and AMD from K7 on have one (try -cpu "
+                   "Icelake-Server-v6 or EPYC-Milan)", asked);
         return false;
     }
     if (icount_enabled()) {
@@ -754,7 +1237,9 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
         g_free(v);
         return false;
     }
+    vpmu_uarch_attach(v);
     if (!vpmu_init(v, errp)) {
+        vpmu_uarch_detach(v);
         vpmu_vm_put(v->vm);
         g_free(v);
         return false;
@@ -781,6 +1266,7 @@ void x86_vpmu_unrealize(X86CPU *cpu)
         vpmu_fini_perf(v);
     }
     cpu->vpmu = NULL;
+    vpmu_uarch_detach(v);
     vpmu_vm_put(v->vm);
     g_free(v->arch);
     g_free(v);
@@ -798,6 +1284,9 @@ void x86_vpmu_reset(X86CPU *cpu, bool init)
         }
         if (v->pv) {
             vpmu_pv_reset(v->pv);
+        }
+        if (v->uarch.model && !init) {
+            vpmu_uarch_cold(v);
         }
         /* CPU reset has cleared hflags, whatever the demand still is */
         vpmu_arm(v);
@@ -821,7 +1310,7 @@ bool x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
                     uint32_t *eax, uint32_t *ebx,
                     uint32_t *ecx, uint32_t *edx)
 {
-    struct vpmu_cpuid regs = { };
+    struct vpmu_cpuid regs = { *eax, *ebx, *ecx, *edx };
 
     if (!cpu->vpmu) {
         return false;
@@ -884,16 +1373,25 @@ static int vpmu_post_load(void *opaque, int version_id)
 {
     X86CPU *cpu = opaque;
     X86VPMU *v = cpu->vpmu;
-    int ret = vpmu_arch_load(v->arch, cpu->vpmu_state, cpu->vpmu_state_size);
+    const struct vpmu_error *why;
+    int ret;
 
+    if (!v || !v->arch) {
+        error_report("vpmu: the guest has an architectural PMU, needed: "
+                     "pmu=on");
+        return -EINVAL;
+    }
+    ret = vpmu_arch_load(v->arch, cpu->vpmu_state, cpu->vpmu_state_size);
     if (ret) {
-        error_report("vpmu: the state does not fit this PMU (pmu-version, "
-                     "pmu-gp, pmu-fixed or the CPU model differ): %s",
-                     strerror(-ret));
+        why = vpmu_arch_refused(v->arch);
+        error_report("vpmu: the guest's PMU does not fit this one: %s: found "
+                     "0x%" PRIx64 ", available 0x%" PRIx64,
+                     why->what, why->asked, why->available);
         return ret;
     }
     /* hflags came without the PMU's bits */
     vpmu_arm(v);
+    x86_vpmu_efer(&cpu->env);
     return 0;
 }
 

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The paravirtual performance monitoring unit of a VM under KVM: libvpmu-kvm in
+ * QEMU.  The guest's doorbell is a filtered MSR, and the host's perf counts.
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/error-report.h"
+#include "qapi/error.h"
+#include "hw/boards.h"
+#include "migration/blocker.h"
+#include "system/cpus.h"
+#include "system/kvm_int.h"
+#include "system/reset.h"
+#include "system/runstate.h"
+#include "kvm/vpmu-kvm-glue.h"
+#include "tcg/system/vpmu-internal.h"
+
+#include <vpmu-kvm.h>
+
+/* There is one VM per process; under the BQL. */
+static struct {
+    struct vpmu_kvm_vm *vm;
+    struct vpmu_ops memory;
+    Error *blocker;
+} the_vm;
+
+QEMU_BUILD_BUG_ON(X86_VPMU_KVM_DOORBELL != VPMU_PV_MSR_DOORBELL);
+
+static void vpmu_kvm_reset_all(void *opaque)
+{
+    vpmu_kvm_vm_reset(the_vm.vm);
+}
+
+static bool vpmu_kvm_vm_make(CPUState *cs, const X86VPMUProps *p, Error **errp)
+{
+    struct vpmu_kvm_config cfg = {
+        .size = sizeof(cfg),
+        .vm_fd = cs->kvm_state->vmfd,
+        .n_vcpus = MACHINE(qdev_get_machine())->smp.max_cpus,
+        .ops = &the_vm.memory,
+        .cpuid_base = X86_VPMU_CPUID_BASE,
+        .no_filter = true,
+        .signal = SIG_IPI,
+        .n_events = p->pv_events,
+        .n_slots = p->pv_slots,
+        .period_min = p->pv_period > 1 ? p->pv_period : 0,
+    };
+    char why[VPMU_KVM_WHY];
+
+    the_vm.memory.size = sizeof(the_vm.memory);
+    vpmu_pv_hooks(&the_vm.memory);
+    error_setg(&the_vm.blocker, "pmu-pv: the events are this host's");
+    if (migrate_add_blocker(&the_vm.blocker, errp) < 0) {
+        return false;
+    }
+    if (vpmu_kvm_vm_new(&cfg, &the_vm.vm, why)) {
+        migrate_del_blocker(&the_vm.blocker);
+        error_setg(errp, "pmu-pv: %s", why);
+        return false;
+    }
+    qemu_register_reset(vpmu_kvm_reset_all, NULL);
+    return true;
+}
+
+/* An AMD's guest looks for KVM's vPMU whatever CPUID says */
+void x86_vpmu_kvm_realize(X86CPU *cpu)
+{
+    const char *pv = vpmu_given(cpu->vpmu_props.pv);
+
+    if (pv && strcmp(pv, "off") && !cpu->enable_pmu && !the_vm.vm &&
+        kvm_vm_check_extension(kvm_state, KVM_CAP_PMU_CAPABILITY) > 0) {
+        kvm_vm_enable_cap(kvm_state, KVM_CAP_PMU_CAPABILITY, 0,
+                          KVM_PMU_CAP_DISABLE);
+    }
+}
+
+int x86_vpmu_kvm_init(X86CPU *cpu, struct kvm_cpuid2 *cpuid, uint32_t capacity)
+{
+    const char *pv = vpmu_given(cpu->vpmu_props.pv);
+    CPUState *cs = CPU(cpu);
+    Error *err = NULL;
+    bool first = !the_vm.vm;
+    int ret;
+
+    if (!pv || !strcmp(pv, "off")) {
+        return 0;
+    }
+    if (first && !vpmu_kvm_vm_make(cs, &cpu->vpmu_props, &err)) {
+        error_report_err(err);
+        return -ENODEV;
+    }
+    ret = vpmu_kvm_vcpu_new(the_vm.vm, cs->cpu_index, cs->kvm_fd, cs->kvm_run,
+                            &cpu->vpmu_kvm);
+    if (!ret) {
+        ret = vpmu_kvm_cpuid(cpu->vpmu_kvm, cpuid, capacity);
+    }
+    return ret ? ret : first;
+}
+
+void x86_vpmu_kvm_destroy(X86CPU *cpu)
+{
+    bool running = runstate_is_running();
+
+    if (!cpu->vpmu_kvm) {
+        return;
+    }
+    if (running) {
+        pause_all_vcpus();
+    }
+    vpmu_kvm_vcpu_free(cpu->vpmu_kvm);
+    cpu->vpmu_kvm = NULL;
+    if (running) {
+        resume_all_vcpus();
+    }
+}
+
+void x86_vpmu_kvm_reset(X86CPU *cpu)
+{
+    if (cpu->vpmu_kvm) {
+        vpmu_kvm_vcpu_reset(cpu->vpmu_kvm);
+    }
+}
+
+void x86_vpmu_kvm_enter(X86CPU *cpu)
+{
+    if (cpu->vpmu_kvm) {
+        vpmu_kvm_enter(cpu->vpmu_kvm);
+    }
+}
+
+bool x86_vpmu_kvm_rdmsr(X86CPU *cpu, uint32_t msr, uint64_t *val)
+{
+    return false;
+}
+
+bool x86_vpmu_kvm_wrmsr(X86CPU *cpu, uint32_t msr, uint64_t val)
+{
+    return vpmu_kvm_doorbell(cpu->vpmu_kvm, val) == VPMU_HANDLED;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What translation knows of a block's words: see vpmu-stream.c.inc. */
+#ifndef I386_TCG_VPMU_STREAM_H
+#define I386_TCG_VPMU_STREAM_H
+
+/* Loads of a block by registers that the block has not set before */
+#define X86_STREAM_FIRST 8
+
+typedef struct X86VPMUStream {
+    bool on;
+    bool repeat;         /* words are stored where stream_at is */
+    bool modify;         /* what is stored next is what has been loaded */
+    uint8_t again;       /* 1: the instruction has a word already */
+    TCGv_ptr block;      /* where the block's words begin */
+    TCGOp *more, *advance; /* what gen_stream_stop() puts numbers into */
+    TCGOp *load;         /* sets the low bits of the instruction's load */
+    uint32_t words;      /* of accesses */
+    uint32_t loose;      /* of this iteration */
+    uint32_t uops, divides;
+    /* Sets of general registers: what the instruction's address is made of; what
+       the block has set; what of it comes out of a load */
+    uint32_t address, written, from_load;
+    bool loops;          /* the block jumps to its own start */
+    uint8_t n_first;
+    struct {
+        TCGOp *op;       /* sets the low bits of its word, to these */
+        uint64_t bits;
+        uint32_t address;
+    } first[X86_STREAM_FIRST];
+} X86VPMUStream;
+
+static inline uint32_t x86_stream_reg(int n)
+{
+    return n >= 0 && n < 32 ? 1u << n : 0;
+}
+
+/* The instruction sets a register, from @sources or from what it has loaded. */
+static inline void x86_stream_set(X86VPMUStream *st, int n, uint32_t sources)
+{
+    st->written |= 1u << n;
+    if (st->again || ((sources | st->address) & st->from_load)) {
+        st->from_load |= 1u << n;
+    } else {
+        st->from_load &= ~(1u << n);
+    }
+}
+
+/* What x86_stream_cut() finds of an instruction, beside CC_OP */
+static inline uint64_t x86_stream_data(const X86VPMUStream *st, uint32_t cc_op)
+{
+    return cc_op | (uint64_t)st->words << 32 |
+           (uint64_t)MIN(st->uops, 4095) << 44 | (uint64_t)st->divides << 56;
+}
+
+#endif /* I386_TCG_VPMU_STREAM_H */
