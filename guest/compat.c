@@ -41,3 +41,30 @@ void vg_compat_pmu_gone(struct pmu *pmu)
 }
 
 #endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+
+void vg_compat_brstack(struct perf_sample_data *data, struct perf_event *event,
+		       struct perf_branch_stack *stack)
+{
+	data->br_stack = stack;
+	data->sample_flags |= PERF_SAMPLE_BRANCH_STACK;
+}
+
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+
+void vg_compat_brstack(struct perf_sample_data *data, struct perf_event *event,
+		       struct perf_branch_stack *stack)
+{
+	perf_sample_save_brstack(data, event, stack);
+}
+
+#else
+
+void vg_compat_brstack(struct perf_sample_data *data, struct perf_event *event,
+		       struct perf_branch_stack *stack)
+{
+	perf_sample_save_brstack(data, event, stack, NULL);
+}
+
+#endif

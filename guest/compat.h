@@ -15,6 +15,10 @@
 #define VG_PMU_CAPABILITIES 0
 #endif
 
+/* Branch records of a sample, of an event that has asked for them. */
+void vg_compat_brstack(struct perf_sample_data *data, struct perf_event *event,
+		       struct perf_branch_stack *stack);
+
 /* A struct pmu has been unregistered: free it, or keep what perf still looks at. */
 void vg_compat_pmu_gone(struct pmu *pmu);
 

@@ -7,6 +7,7 @@
 
 #include <linux/io.h>
 #include <linux/kernel.h>
+#include <asm/msr.h>
 #include <asm/processor.h>
 
 #include "vpmu_guest.h"
@@ -48,6 +49,25 @@ long vg_hypercall_at(u32 nr, unsigned long op, const void *at)
 	phys_addr_t pa = virt_to_phys((void *)at);
 
 	return vg_hypercall(nr, op, lower_32_bits(pa), upper_32_bits(pa));
+}
+
+long vg_call(u32 op, u64 address)
+{
+	struct vpmu_pv_call *call = this_cpu_ptr(vg_cpus)->call + vg_context();
+
+	if (vg.hypercall)
+		return vg_hypercall(vg.hypercall, op, lower_32_bits(address),
+				    upper_32_bits(address));
+	call->size = sizeof(*call);
+	call->op = op;
+	call->a1 = lower_32_bits(address);
+	call->a2 = upper_32_bits(address);
+	call->zero = 0;
+	barrier(); /* the host reads it now, and writes */
+	if (wrmsrl_safe(VPMU_PV_MSR_DOORBELL, virt_to_phys(call)))
+		return -VPMU_PV_EFAULT;
+	barrier();
+	return call->result;
 }
 
 /* The first leaf of the block with this signature, or 0; *@last: its last one. */
@@ -92,6 +112,8 @@ static bool vg_by_cpuid(void)
 	vg.hz = (u64)edx << 32 | ecx;
 	cpuid(base + VPMU_CPUID_PV, &eax, &ebx, &ecx, &edx);
 	vg.hypercall = edx;
+	if (!edx && !(ebx & VPMU_PV_HAS_DOORBELL))
+		return false;
 	return vg_describe(eax, ebx, ecx);
 }
 
@@ -134,7 +156,9 @@ int vg_detect(unsigned int counters)
 	vg_vmmcall = boot_cpu_data.x86_vendor == X86_VENDOR_AMD ||
 		     boot_cpu_data.x86_vendor == X86_VENDOR_HYGON;
 	kvm = vg_find(VG_KVM_EBX, VG_KVM_ECX, VG_KVM_EDX, &last);
-	if (!vg_by_cpuid() && !(kvm && vg_by_hypercall()) && !(kvm && vg_by_bit(kvm))) {
+	/* Where both the VMM and the host's kernel serve it, a hypercall is cheaper. */
+	if (!(vg_by_cpuid() && vg.hypercall) && !(kvm && vg_by_hypercall()) && !vg.abi &&
+	    !(kvm && vg_by_bit(kvm))) {
 		pr_err("this host offers no paravirtual PMU of vpmu\n");
 		return -ENODEV;
 	}

@@ -11,6 +11,22 @@
 
 #include "vpmu_guest.h"
 
+/* struct vpmu_pv1_attr as this kernel's compiler lays it out: 32-bit ones leave no holes. */
+struct v1_attr {
+	u32 type;
+	u64 config;
+	u64 sample_period;
+	u64 sample_type;
+	u64 read_format;
+	u64 flags;
+	u32 bp_type;
+	u64 bp_addr;
+	u64 bp_len;
+};
+
+static_assert(sizeof(struct v1_attr) == (IS_ENABLED(CONFIG_64BIT) ? VPMU_PV1_ATTR_BYTES
+								 : VPMU_PV1_ATTR_BYTES_32));
+
 static int v1_call(struct vg_event *ev, unsigned long op)
 {
 	return vg_hypercall(vg.hypercall, op, ev->id, 0);
@@ -42,7 +58,7 @@ static int v1_open_at(void *page, struct vg_event *ev)
 {
 	struct perf_event *event = ev->event;
 	struct vpmu_pv1_params *params = page;
-	struct vpmu_pv1_attr *attr = (void *)(params + 1);
+	struct v1_attr *attr = (void *)(params + 1);
 
 	memset(&ev->shared, 0, sizeof(ev->shared));
 	memset(params, 0, sizeof(*params));
@@ -76,7 +92,10 @@ static int v1_close(struct vg_cpu *c, struct vg_event *ev)
 static bool v1_look(struct vg_cpu *c, struct vg_event *ev, struct vg_numbers *n)
 {
 	memset(n, 0, sizeof(*n));
-	n->count = READ_ONCE(ev->shared.count);
+	/* A 32-bit kernel reads it in halves, and an overflow may come between them. */
+	do
+		n->count = READ_ONCE(ev->shared.count);
+	while (!IS_ENABLED(CONFIG_64BIT) && n->count != READ_ONCE(ev->shared.count));
 	return true;
 }
 
@@ -167,7 +186,7 @@ static void v1_difference(struct vg_cpu *c, enum vg_context x, unsigned int s)
 	if (sl->host && (sl->reload || !v1_wanted(sl)))
 		v1_disable(c, s);
 	if (!sl->host && v1_wanted(sl)) {
-		if (is_sampling_event(ev->event) && vg_other_period(ev))
+		if (is_sampling_event(ev->event) && (ev->stretch || vg_other_period(ev)))
 			sl->reopen = true;
 		v1_enable(c, x, s);
 	}

@@ -38,7 +38,7 @@ static long v2_call(struct vpmu_pv_batch *b, unsigned int n)
 	memset(b, 0, sizeof(*b));
 	b->size = sizeof(*b) + n * sizeof(struct vpmu_pv_op);
 	b->n_ops = n;
-	ret = vg_hypercall_at(vg.hypercall, VPMU_PV_OP_BATCH, b);
+	ret = vg_call(VPMU_PV_OP_BATCH, virt_to_phys(b));
 	if (ret != n)
 		pr_warn_once("a batch of %u operations: %ld\n", n, ret);
 	return ret;
@@ -92,6 +92,10 @@ static void v2_fill_open(struct vpmu_pv_op *op, const struct vg_event *ev)
 	op->u.open.flags = vg_flags(ev->event);
 	op->u.open.config = ev->event->attr.config;
 	op->u.open.leader = ev->leader;
+	if (!has_branch_stack(ev->event))
+		return;
+	op->u.open.flags |= VPMU_PV_EVENT_BRANCHES;
+	op->u.open.suppress = vg_branch_suppress(ev->event);
 }
 
 static int v2_open(struct vg_cpu *c, struct vg_event *ev)
@@ -192,6 +196,8 @@ static void v2_result(struct vg_cpu *c, unsigned int s, const struct vpmu_pv_op 
 	case VPMU_PV_ENABLE:
 		v2_enabled(c, s, op);
 		break;
+	case VPMU_PV_RESUME:
+		break;
 	default:
 		if (result == -VPMU_PV_ENOENT)
 			v2_forgotten(c, s);
@@ -223,6 +229,21 @@ static struct vpmu_pv_op *v2_push(struct vg_cpu *c, enum vg_context x, unsigned 
 	n = c->batch_n[x]++;
 	c->batch_slot[x][n] = s;
 	return v2_op(c->batch[x], n, code, c->slot[s].ev->id);
+}
+
+/* It has no event, so it goes with slot 0, and its result says nothing. */
+static void v2_push_resume(struct vg_cpu *c, enum vg_context x)
+{
+	unsigned int n;
+
+	if (x != VG_NMI || !c->frozen)
+		return;
+	c->frozen = false;
+	if (c->batch_n[x] == VPMU_PV_BATCH_MAX)
+		v2_send(c, x);
+	n = c->batch_n[x]++;
+	c->batch_slot[x][n] = 0;
+	v2_op(c->batch[x], n, VPMU_PV_RESUME, 0);
 }
 
 /* Differences */
@@ -315,6 +336,7 @@ static void v2_flush_once(struct vg_cpu *c, enum vg_context x, u64 dirty)
 		for (s = 0; dirty >> s; s++)
 			if (dirty >> s & 1 && c->slot[s].ev)
 				v2_difference(c, x, s, pass);
+	v2_push_resume(c, x);
 	v2_send(c, x);
 	for (s = 0; x == VG_TASK && dirty >> s; s++)
 		if (dirty >> s & 1 && c->slot[s].ev && !c->slot[s].want)
@@ -328,7 +350,8 @@ static void v2_flush(struct vg_cpu *c, enum vg_context x)
 
 	if (x == VG_NMI && c->nmi_busy)
 		return;
-	for (tries = 0; c->dirty[x] && tries < V2_FLUSH_TRIES; tries++) {
+	for (tries = 0; (c->dirty[x] || (x == VG_NMI && c->frozen)) && tries < V2_FLUSH_TRIES;
+	     tries++) {
 		dirty = c->dirty[x];
 		c->dirty[x] = 0;
 		if (!vg.dead) {
@@ -345,12 +368,19 @@ static void v2_flush(struct vg_cpu *c, enum vg_context x)
 
 static int v2_setup(struct vg_cpu *c, const struct vpmu_pv_page *page)
 {
-	struct vpmu_pv_setup *setup = (void *)c->batch[VG_TASK];
+	struct vpmu_pv_setup_branches *more = (void *)c->batch[VG_TASK];
+	struct vpmu_pv_setup *setup = &more->setup;
 
-	memset(setup, 0, sizeof(*setup));
+	memset(more, 0, sizeof(*more));
 	setup->size = sizeof(*setup);
 	setup->page = page ? virt_to_phys((void *)page) : 0;
-	return vg_hypercall_at(vg.hypercall, VPMU_PV_OP_SETUP, setup);
+	if (vg.features & VPMU_PV_HAS_BRANCHES) {
+		setup->size = sizeof(*more);
+		more->branches = page ? virt_to_phys(c->branches) : 0;
+	}
+	c->branch_seq = 0;
+	c->frozen = false;
+	return vg_call(VPMU_PV_OP_SETUP, virt_to_phys(setup));
 }
 
 static int v2_up(struct vg_cpu *c)
@@ -386,7 +416,11 @@ static void v2_down(struct vg_cpu *c)
 
 static void v2_reset(void)
 {
-	vg_hypercall(vg.hypercall, VPMU_PV_OP_RESET, 0, 0);
+	unsigned long flags;
+
+	local_irq_save(flags);
+	vg_call(VPMU_PV_OP_RESET, 0);
+	local_irq_restore(flags);
 }
 
 const struct vg_abi vg_abi_2 = {

@@ -7,6 +7,7 @@
 #include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/reboot.h>
+#include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/syscore_ops.h>
 
@@ -87,6 +88,9 @@ static void vg_free_cpus(void)
 		struct vg_cpu *c = per_cpu_ptr(vg_cpus, cpu);
 
 		free_page((unsigned long)c->page);
+		free_page((unsigned long)c->branches);
+		kfree(c->brstack);
+		kfree(c->call);
 		for (x = 0; x < VG_CONTEXTS; x++)
 			free_page((unsigned long)c->batch[x]);
 	}
@@ -102,15 +106,21 @@ static int vg_alloc_cpus(void)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		struct vg_cpu *c = per_cpu_ptr(vg_cpus, cpu);
-		bool all = true;
+		bool all;
 
 		c->careful = jiffies;
 		c->page = (void *)get_zeroed_page(GFP_KERNEL);
+		/* Of a size that is a power of two, so aligned to it. */
+		c->call = kcalloc(VG_CONTEXTS, sizeof(*c->call), GFP_KERNEL);
+		c->branches = (void *)get_zeroed_page(GFP_KERNEL);
+		c->brstack = kzalloc(struct_size(c->brstack, entries, VPMU_PV_BRANCH_ENTRIES),
+				     GFP_KERNEL);
+		all = c->page && c->call && c->branches && c->brstack;
 		for (x = 0; x < VG_CONTEXTS; x++) {
 			c->batch[x] = (void *)get_zeroed_page(GFP_KERNEL);
 			all = all && c->batch[x];
 		}
-		if (!c->page || !all) {
+		if (!all) {
 			vg_free_cpus();
 			return -ENOMEM;
 		}
@@ -123,9 +133,11 @@ static int __init vg_init(void)
 	int ret;
 
 	BUILD_BUG_ON(sizeof(struct vpmu_pv_page) != VPMU_PV_PAGE_BYTES);
+	BUILD_BUG_ON(sizeof(struct vpmu_pv_branches) > VPMU_PV_PAGE_BYTES);
 	BUILD_BUG_ON(sizeof(struct vpmu_pv_op) != 64);
 	BUILD_BUG_ON(sizeof(struct vpmu_pv_batch) +
 		     VPMU_PV_BATCH_MAX * sizeof(struct vpmu_pv_op) > PAGE_SIZE);
+	BUILD_BUG_ON(sizeof(struct vpmu_pv_call) != 32 || VG_CONTEXTS != 2);
 	BUILD_BUG_ON(sizeof(struct vpmu_pv1_attr) != VPMU_PV1_ATTR_BYTES);
 	ret = vg_detect(counters);
 	if (ret)

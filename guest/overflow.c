@@ -3,12 +3,14 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/kprobes.h>
+#include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/sched/clock.h>
 #include <linux/uaccess.h>
 #include <asm/cpufeature.h>
 #include <asm/nmi.h>
 
+#include "compat.h"
 #include "vpmu_guest.h"
 
 #define VG_NMI_NAME	"vpmu"
@@ -52,12 +54,26 @@ static bool vg_sample(struct perf_event *event, struct perf_sample_data *data,
 static void vg_stretch(struct vg_cpu *c, struct vg_event *ev, u32 n)
 {
 	struct hw_perf_event *hwc = &ev->event->hw;
-	u64 left = min_t(u64, (u64)n * VG_STRETCH * hwc->sample_period, VPMU_PV_LEFT_MAX);
+	u64 period = ev->period ?: hwc->sample_period;
+	u64 left = min_t(u64, (u64)n * VG_STRETCH * period, VPMU_PV_LEFT_MAX);
 
 	ev->stretch = left - min(left, hwc->sample_period);
 	local64_set(&hwc->period_left, left);
 	c->slot[ev->slot].reload = true;
 	vg_mark(c, VG_NMI, ev->slot);
+}
+
+/*
+ * Perf aims at so many samples in a second, however long each takes, and where that is
+ * too long (a host that is itself a guest) the guest would do nothing else.
+ */
+static void vg_slow_down(const struct vg_cpu *c, struct vg_event *ev)
+{
+	struct hw_perf_event *hwc = &ev->event->hw;
+
+	if (c->crowded && ev->event->attr.freq)
+		hwc->sample_period = max_t(u64, hwc->sample_period,
+					   min_t(u64, 2 * ev->period, VPMU_PV_LEFT_MAX));
 }
 
 /* What they overflowed in the handler, before the host heard of that. */
@@ -73,6 +89,17 @@ static void vg_drop(struct vg_cpu *c, u64 slots)
 	}
 }
 
+/*
+ * Perf has stopped it, and would tell the host at the end of the bracket. Till then it
+ * counts this handler, and if its period is shorter than that, the guest gets nowhere.
+ */
+static void vg_stop_now(struct vg_cpu *c, unsigned int slot)
+{
+	if (c->slot[slot].want)
+		c->slot[slot].reload = true;
+	vg_mark(c, VG_NMI, slot);
+}
+
 /* Returns how many overflows it were. */
 static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs)
 {
@@ -86,8 +113,12 @@ static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs
 	hwc = &ev->event->hw;
 	vg_update(c, ev);
 	n = vg.abi->take(c, ev);
-	if (!n || !c->slot[slot].want || hwc->state & PERF_HES_STOPPED || ev->far)
+	if (!n || ev->far)
 		return n;
+	if (!c->slot[slot].want || hwc->state & PERF_HES_STOPPED) {
+		vg_stop_now(c, slot);
+		return n;
+	}
 	hwc->last_period = hwc->sample_period;
 	if (ev->period) {
 		hwc->last_period = n * ev->period + ev->stretch;
@@ -99,10 +130,13 @@ static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs
 		return n;
 	}
 	perf_sample_data_init(&data, 0, hwc->last_period);
+	if (has_branch_stack(ev->event))
+		vg_compat_brstack(&data, ev->event, vg_branch_read(c, ev->event));
 	if (vg_sample(ev->event, &data, regs))
 		vg_stop(ev->event, 0);
 	if (hwc->state & PERF_HES_STOPPED)
 		return n;
+	vg_slow_down(c, ev);
 	if (n > 1 && !ev->event->attr.exclude_kernel)
 		vg_stretch(c, ev, n);
 	else
@@ -112,34 +146,43 @@ static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs
 
 /*
  * One that was on its way while its reason was dealt with: nobody else would know it,
- * and the kernel would take it for a fault of the machine.
+ * and the kernel would take it for a fault of the machine. It comes when several
+ * overflows were found at once, and it may come whenever an overflow happened in a
+ * handler before it was looked for, be the handler one of a late NMI or of somebody
+ * else's; then at once, so that nothing was executed in between.
  */
-static int vg_late(struct vg_cpu *c)
+static int vg_late(struct vg_cpu *c, const struct pt_regs *regs)
 {
-	bool late = c->late && local_clock() < c->late_until;
+	bool late = (c->late || c->late_ip == regs->ip) && local_clock() < c->late_until;
 
 	c->late = false;
+	c->late_ip = 0;
 	return late ? NMI_HANDLED : NMI_DONE;
 }
 
 static int vg_nmi(unsigned int cmd, struct pt_regs *regs)
 {
 	struct vg_cpu *c = this_cpu_ptr(vg_cpus);
-	u64 slots = vg.abi->overflowed(c);
+	u64 slots = vg.abi->overflowed(c), start = local_clock();
 	unsigned int s;
 	u32 handled = 0;
 
 	if (!slots)
-		return vg_late(c);
+		return vg_late(c, regs);
+	c->crowded = start - c->nmi_end < VG_STRETCH * c->nmi_took;
 	c->nmi_busy = true;
 	for (s = 0; s < VPMU_PV_SLOTS; s++)
 		if (slots >> s & 1)
 			handled += max(vg_overflow(c, s, regs), 1u);
 	c->nmi_busy = false;
 	c->late = handled > 1;
+	vg_branch_thaw(c);
 	vg.abi->flush(c, VG_NMI);
 	vg_drop(c, slots);
-	c->late_until = local_clock() + VG_LATE_NS;
+	c->late_ip = regs->ip;
+	c->nmi_end = local_clock();
+	c->nmi_took = c->nmi_end - start;
+	c->late_until = c->nmi_end + VG_LATE_NS;
 	return handled;
 }
 
@@ -156,11 +199,15 @@ static unsigned long vg_entry(unsigned long at)
 	return cpu_feature_enabled(X86_FEATURE_IBT) ? 0 : at;
 }
 
+static bool kprobes = true;
+module_param(kprobes, bool, 0444);
+MODULE_PARM_DESC(kprobes, "find perf_event_overflow() with a kprobe; N: perf does not throttle");
+
 static void vg_find_overflow(void)
 {
 	struct kprobe kp = { .symbol_name = "perf_event_overflow" };
 
-	if (!register_kprobe(&kp)) {
+	if (kprobes && !register_kprobe(&kp)) {
 		vg_perf_overflow = (void *)vg_entry((unsigned long)kp.addr);
 		unregister_kprobe(&kp);
 	}

@@ -46,15 +46,22 @@ void vg_free_slot(struct vg_cpu *c, unsigned int slot)
 	c->used &= ~BIT_ULL(slot);
 }
 
-/* The slot that it had, as the host may have kept what was there; else any. */
+/*
+ * The slot that it had, as the host keeps what was there for a while. Else the one that
+ * was given away longest ago, so that tasks that take turns have slots of their own.
+ */
 static int vg_take_slot(struct vg_cpu *c, struct vg_event *ev)
 {
 	u64 free = ~c->used & GENMASK_ULL(vg.n_slots - 1, 0);
-	int slot;
+	u64 after = free & ~(BIT_ULL(c->next) - 1);
+	int slot = ev->last;
 
 	if (!free)
 		return -1;
-	slot = ev->last >= 0 && free & BIT_ULL(ev->last) ? ev->last : __ffs64(free);
+	if (slot < 0 || !(free & BIT_ULL(slot))) {
+		slot = __ffs64(after ?: free);
+		c->next = slot + 1; /* 63 at most: that is no slot */
+	}
 	memset(&c->slot[slot], 0, sizeof(c->slot[slot]));
 	c->used |= BIT_ULL(slot);
 	ev->slot = slot;
@@ -519,6 +526,7 @@ static int vg_open_first(struct vg_event *ev)
 		return 0;
 	case -VPMU_PV_ENOENT:
 	case -VPMU_PV_EACCES:
+	case -VPMU_PV_ENOSYS: /* it has taken its PMU away */
 		return -ENOENT;
 	case -VPMU_PV_EOPNOTSUPP:
 		/* Perf tries again without. */
@@ -580,7 +588,7 @@ static void vg_destroy(struct perf_event *event)
 		local_irq_restore(flags);
 	}
 	event->pmu_private = NULL;
-	if (ret && ret != -VPMU_PV_ENOENT) {
+	if (ret && ret != -VPMU_PV_ENOENT && ret != -VPMU_PV_ENOSYS) {
 		/* The host may write to it, or know its id, for ever. */
 		pr_warn_once("the host does not close an event: %d\n", ret);
 		return;
@@ -609,7 +617,7 @@ static int vg_event_init(struct perf_event *event)
 
 	if (ret)
 		return ret;
-	if (event->attr.precise_ip || event->attr.aux_output || has_branch_stack(event) ||
+	if (event->attr.precise_ip || event->attr.aux_output || vg_branch_init(event) ||
 	    (event->attr.exclude_host && !vg_may_have_guests()))
 		return -EOPNOTSUPP;
 	if (event->attr.config1 || event->attr.config2 || vg_group_too_large(event))

@@ -12,18 +12,36 @@ PMU_FORMAT_ATTR(edge, "config:18");
 PMU_FORMAT_ATTR(inv, "config:23");
 PMU_FORMAT_ATTR(cmask, "config:24-31");
 
-static struct attribute *vg_format[] = {
-	&format_attr_event.attr,
-	&format_attr_umask.attr,
-	&format_attr_edge.attr,
-	&format_attr_inv.attr,
-	&format_attr_cmask.attr,
-	NULL
+/* AMD's event select goes on in bits 35:32. */
+static ssize_t vg_event12_show(struct device *dev, struct device_attribute *attr, char *page)
+{
+	return sysfs_emit(page, "config:0-7,32-35\n");
+}
+
+static struct device_attribute format_attr_event12 =
+	__ATTR(event, 0444, vg_event12_show, NULL);
+
+#define VG_FORMAT(var, event_attr)						\
+	static struct attribute *var[] = {					\
+		&(event_attr).attr,						\
+		&format_attr_umask.attr,					\
+		&format_attr_edge.attr,						\
+		&format_attr_inv.attr,						\
+		&format_attr_cmask.attr,					\
+		NULL								\
+	}
+
+VG_FORMAT(vg_intel_format, format_attr_event);
+VG_FORMAT(vg_amd_format, format_attr_event12);
+
+static const struct attribute_group vg_intel_format_group = {
+	.name = "format",
+	.attrs = vg_intel_format,
 };
 
-static const struct attribute_group vg_format_group = {
+static const struct attribute_group vg_amd_format_group = {
 	.name = "format",
-	.attrs = vg_format,
+	.attrs = vg_amd_format,
 };
 
 #define VG_EVENT(var, name, encoding)						\
@@ -100,13 +118,13 @@ static const struct attribute_group vg_amd_group = {
 };
 
 static const struct attribute_group *vg_intel_groups[] = {
-	&vg_format_group,
+	&vg_intel_format_group,
 	&vg_intel_group,
 	NULL
 };
 
 static const struct attribute_group *vg_amd_groups[] = {
-	&vg_format_group,
+	&vg_amd_format_group,
 	&vg_amd_group,
 	NULL
 };

@@ -6,6 +6,7 @@
  *	detect.c    which host this is, and the hypercall
  *	pmu.c       perf's side: struct pmu
  *	overflow.c  the NMI
+ *	branch.c    branch records
  *	host_v2.c   the host's side, version 2: batches and the shared page
  *	host_v1.c   the same for version 1, of 2010
  *	sysfs.c     format and events
@@ -24,10 +25,6 @@
 #include <linux/types.h>
 
 #include <vpmu/pv_abi.h>
-
-#ifndef CONFIG_X86_64
-#error "vpmu_guest is for 64-bit kernels"
-#endif
 
 /* Whose batch page and marks: those of the NMI handler are its own. */
 enum vg_context {
@@ -70,11 +67,17 @@ struct vg_slot {
 
 struct vg_cpu {
 	struct vpmu_pv_page *page;            /* the host writes here, in version 2 */
+	struct vpmu_pv_branches *branches;    /* likewise */
+	struct perf_branch_stack *brstack;    /* the same for perf; the NMI handler's */
+	u32 branch_seq;                       /* of branches, as it was last */
+	bool frozen;                          /* the host waits with recording for a RESUME */
 	struct vpmu_pv_batch *batch[VG_CONTEXTS];
+	struct vpmu_pv_call *call;            /* [VG_CONTEXTS], for the doorbell */
 	u8 batch_slot[VG_CONTEXTS][VPMU_PV_BATCH_MAX]; /* whose operation it is */
 	u32 batch_n[VG_CONTEXTS];
 	u64 dirty[VG_CONTEXTS];               /* slots to be brought in line */
 	u64 used;                             /* slots that have an event */
+	u8 next;                              /* slot for the next that never had one here */
 	u64 added;                            /* slots of the transaction */
 	unsigned int txn;                     /* its flags */
 	unsigned int n_want;
@@ -87,7 +90,10 @@ struct vg_cpu {
 	bool nmi_busy;
 	bool lost;                            /* what was enabled found no counter */
 	bool late;                            /* an NMI may come whose reason is done with */
+	unsigned long late_ip;                /* ... at once: what the last one interrupted */
 	u64 late_until;                       /* local clock, ns */
+	u64 nmi_end, nmi_took;                /* of the last handler; ns */
+	bool crowded;                         /* handlers leave too little time between them */
 	struct vg_slot slot[VPMU_PV_SLOTS];
 };
 
@@ -123,7 +129,7 @@ struct vg_abi {
 struct vg {
 	const struct vg_abi *abi;
 	struct pmu *pmu;
-	u32 hypercall;
+	u32 hypercall;     /* 0: there is none, the doorbell is rung */
 	u32 features;      /* VPMU_PV_HAS_... */
 	u32 n_ids;
 	u32 n_slots;
@@ -153,6 +159,9 @@ long vg_hypercall(u32 nr, unsigned long a0, unsigned long a1, unsigned long a2);
 /* With an address in two halves, as both versions want it. */
 long vg_hypercall_at(u32 nr, unsigned long op, const void *at);
 
+/* An operation of version 2, by whichever way there is. With interrupts off. */
+long vg_call(u32 op, u64 address);
+
 /* pmu.c */
 int vg_pmu_register(void);
 void vg_pmu_unregister(void);
@@ -177,6 +186,15 @@ u32 vg_flags(const struct perf_event *event);
 /* overflow.c */
 int vg_overflow_init(void);
 void vg_overflow_exit(void);
+
+/* branch.c */
+int vg_branch_init(const struct perf_event *event);
+/* What the host need not record for it. */
+u32 vg_branch_suppress(const struct perf_event *event);
+/* Of an event that overflowed just now, in its NMI handler. */
+struct perf_branch_stack *vg_branch_read(struct vg_cpu *c, const struct perf_event *event);
+/* Find out whether the host waits. */
+void vg_branch_thaw(struct vg_cpu *c);
 
 /* sysfs.c */
 const struct attribute_group **vg_attr_groups(void);

@@ -1,27 +1,135 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The module: the core, which proves itself or is refused. */
+/* Load and unload; limits. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/init.h>
 #include <linux/module.h>
+#include <asm/processor.h>
 
+#include "compat.h"
 #include "selftest.h"
+#include "vpmu_kvm.h"
 
-static int __init vpmu_core_init(void)
+unsigned int vk_max_vms = 256;
+module_param_named(vms, vk_max_vms, uint, 0644);
+MODULE_PARM_DESC(vms, "VMs that can have a PMU at the same time (256)");
+
+unsigned int vk_max_counters = 4096;
+module_param_named(counters, vk_max_counters, uint, 0644);
+MODULE_PARM_DESC(counters, "perf events of all VMs together (4096)");
+
+unsigned int vk_max_events = 512;
+module_param_named(events, vk_max_events, uint, 0444);
+MODULE_PARM_DESC(events, "events that a VM can have open (512)");
+
+unsigned int vk_max_slots = VPMU_PV_SLOTS;
+module_param_named(slots, vk_max_slots, uint, 0444);
+MODULE_PARM_DESC(slots, "events that a vCPU can have enabled (63)");
+
+unsigned int vk_max_rate = 50000;
+module_param_named(rate, vk_max_rate, uint, 0444);
+MODULE_PARM_DESC(rate, "overflows of an event in a second before it is throttled (50000)");
+
+unsigned int vk_min_period = 100;
+module_param_named(period, vk_min_period, uint, 0444);
+MODULE_PARM_DESC(period, "shortest period; shorter ones are lengthened to it (100)");
+
+const struct vpmu_model *vk_model;
+atomic_t vk_n_counters = ATOMIC_INIT(0);
+atomic64_t vk_n_refused = ATOMIC64_INIT(0);
+
+static const struct vpmu_model *vk_find_model(void)
 {
-	int err = vpmu_selftest();
+	const struct cpuinfo_x86 *cpu = &boot_cpu_data;
 
-	if (err)
-		pr_err("self-test failed (%d), not loaded\n", err);
-	return err;
+	switch (cpu->x86_vendor) {
+	case X86_VENDOR_INTEL:
+		return vpmu_model_find(VPMU_VENDOR_INTEL, cpu->x86, cpu->x86_model);
+	case X86_VENDOR_AMD:
+	case X86_VENDOR_HYGON:
+		return vpmu_model_find(VPMU_VENDOR_AMD, cpu->x86, cpu->x86_model);
+	default:
+		return NULL;
+	}
 }
 
-static void __exit vpmu_core_exit(void)
+/* What a wrong parameter is, before the first guest notices. */
+static int vk_check_limits(void)
 {
+	const struct vpmu_pv_config cfg = {
+		.size = sizeof(cfg),
+		.model = vk_model,
+		.abi = VPMU_PV_ABI_2,
+		.n_vcpus = 1,
+		.n_events = vk_max_events,
+		.n_slots = vk_max_slots,
+		.period_min = vk_min_period,
+	};
+	struct vpmu_error why = { };
+	size_t vm, vcpu;
+	int ret = vpmu_pv_size(&cfg, &vk_perf_ops, &vm, &vcpu, &why);
+
+	if (ret)
+		pr_err("%s is %llu, and can be at most %llu\n", why.what, why.asked,
+		       why.available);
+	return ret;
 }
 
-module_init(vpmu_core_init);
-module_exit(vpmu_core_exit);
+static int vk_check_host(void)
+{
+	int ret;
 
-MODULE_DESCRIPTION("A performance monitoring unit for guests");
+	vk_model = vk_find_model();
+	if (!vk_model) {
+		pr_err("the events of this CPU (%s, family %u, model %u) are not known\n",
+		       boot_cpu_data.x86_vendor_id, boot_cpu_data.x86, boot_cpu_data.x86_model);
+		return -ENODEV;
+	}
+	ret = vk_perf_probe();
+	if (ret)
+		pr_err("this host's perf cannot count instructions (%d): without a PMU of its own "
+		       "it has none to share; try perf stat -e instructions true\n", ret);
+	return ret ? ret : vk_check_limits();
+}
+
+static int __init vk_init(void)
+{
+	int ret = vpmu_selftest();
+
+	if (ret) {
+		pr_err("self-test failed (%d), not loaded\n", ret);
+		return ret;
+	}
+	ret = vk_check_host();
+	if (ret)
+		return ret;
+	ret = vk_vms_init();
+	if (ret)
+		return ret;
+	ret = vk_hook();
+	if (ret)
+		goto err_vms;
+	vk_stats_init();
+	pr_info("guests have a PMU (%s): %u events in a VM, %u at once on a vCPU\n",
+		vk_model->title, vk_max_events, vk_max_slots);
+	return 0;
+
+err_vms:
+	vk_vms_free();
+	return ret;
+}
+
+static void __exit vk_exit(void)
+{
+	vk_stats_exit();
+	vk_unhook();
+	vk_vms_exit();
+	vk_unwatch();
+	vk_vms_free();
+}
+
+module_init(vk_init);
+module_exit(vk_exit);
+
+MODULE_DESCRIPTION("Paravirtual performance monitoring unit for KVM's guests");
 MODULE_LICENSE("GPL");

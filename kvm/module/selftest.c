@@ -132,7 +132,7 @@ static int prepare(struct guest *g)
 	int err;
 
 	g->deadline = VPMU_NEVER;
-	silicon.model = vpmu_model_at(0);
+	silicon.model = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106);
 	silicon.supplied = VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS);
 	silicon.ops = &guest_ops;
 	silicon.ctx = g;

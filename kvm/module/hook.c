@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where KVM is left and entered. Three of its functions are hooked, by ftrace:
+ *
+ *	kvm_emulate_hypercall  calls with our number come to a function of ours, which
+ *	                       has KVM do its part first: it refuses rings above 0, skips
+ *	                       the instruction, and answers -1000. Instead of that guests
+ *	                       get our answer.
+ *	kvm_pmu_handle_event   what KVM does on KVM_REQ_PMU, on the way into the guest. Our
+ *	                       services are asked for by that request. One is done in place
+ *	                       of KVM's function, for which the request is made again.
+ *	kvm_arch_destroy_vm    tells that a VM goes.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ftrace.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/wait_bit.h>
+
+#include "compat.h"
+#include "vpmu_kvm.h"
+
+#define VK_ENOSYS	(-(long)VPMU_PV_ENOSYS)
+
+static atomic_t vk_inside = ATOMIC_INIT(0); /* calls and services in progress */
+static bool vk_closed;                      /* none is begun any more */
+
+static bool vk_enter(void)
+{
+	atomic_inc(&vk_inside);
+	smp_mb__after_atomic(); /* vk_unhook() waits for it, or it sees that */
+	if (!READ_ONCE(vk_closed))
+		return true;
+	if (atomic_dec_and_test(&vk_inside))
+		wake_up_var(&vk_inside);
+	return false;
+}
+
+static void vk_leave(void)
+{
+	if (atomic_dec_and_test(&vk_inside))
+		wake_up_var(&vk_inside);
+}
+
+/* The request that was taken away is made again after the call: no tail calls here. */
+
+static int vk_emulate_hypercall(struct kvm_vcpu *vcpu)
+{
+	unsigned long *regs = vcpu->arch.regs;
+	struct vpmu_hypercall call = {
+		.nr = regs[VCPU_REGS_RAX],
+		.arg = { regs[VCPU_REGS_RBX], regs[VCPU_REGS_RCX], regs[VCPU_REGS_RDX],
+			 regs[VCPU_REGS_RSI] },
+	};
+	int ret = kvm_emulate_hypercall(vcpu);
+
+	/* -1000 only comes to ring 0, and in as many bits as the guest has. */
+	call.long_mode = regs[VCPU_REGS_RAX] == (unsigned long)VK_ENOSYS;
+	if (call.long_mode || regs[VCPU_REGS_RAX] == (u32)VK_ENOSYS) {
+		call.result = VK_ENOSYS;
+		vk_call(vcpu, &call);
+		regs[VCPU_REGS_RAX] = call.long_mode ? (u64)call.result : (u32)call.result;
+	}
+	vk_leave();
+	return ret;
+}
+
+static void vk_handle_event(struct kvm_vcpu *vcpu)
+{
+	vk_serve(vcpu);
+	kvm_make_request(KVM_REQ_PMU, vcpu);
+	vk_leave();
+}
+
+/* Not the guest's guests, whose hypervisor the guest is; nor whose memory is secret. */
+static bool vk_may_call(const struct kvm_vcpu *vcpu)
+{
+	return !(vcpu->arch.hflags & HF_GUEST_MASK) && !vcpu->arch.guest_state_protected;
+}
+
+static void notrace vk_on_hypercall(unsigned long ip, unsigned long parent,
+				    struct ftrace_ops *op, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct kvm_vcpu *vcpu = regs ? (struct kvm_vcpu *)regs->di : NULL;
+
+	if (!vcpu || within_module(parent, THIS_MODULE) ||
+	    (u32)vcpu->arch.regs[VCPU_REGS_RAX] != VPMU_PV_HYPERCALL || !vk_may_call(vcpu))
+		return;
+	if (vk_enter())
+		regs->ip = (unsigned long)vk_emulate_hypercall;
+}
+
+static void notrace vk_on_event(unsigned long ip, unsigned long parent,
+				struct ftrace_ops *op, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && vk_due((struct kvm_vcpu *)regs->di) && vk_enter())
+		regs->ip = (unsigned long)vk_handle_event;
+}
+
+static void notrace vk_on_destroy(unsigned long ip, unsigned long parent,
+				  struct ftrace_ops *op, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs)
+		vk_vm_gone((struct kvm *)regs->di);
+}
+
+static struct vk_hook {
+	const char *name;
+	struct ftrace_ops ops;
+	bool on;
+} vk_hooks[] = {
+	{ "kvm_arch_destroy_vm",
+	  { .func = vk_on_destroy, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT } },
+	{ "kvm_pmu_handle_event",
+	  { .func = vk_on_event, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY |
+					  FTRACE_OPS_FL_PERMANENT } },
+	{ "kvm_emulate_hypercall",
+	  { .func = vk_on_hypercall, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY |
+					      FTRACE_OPS_FL_PERMANENT } },
+};
+
+static void vk_hook_off(struct vk_hook *h)
+{
+	if (!h->on)
+		return;
+	h->on = false;
+	unregister_ftrace_function(&h->ops);
+	ftrace_free_filter(&h->ops);
+}
+
+static int vk_hook_on(struct vk_hook *h)
+{
+	int ret = ftrace_set_filter(&h->ops, (unsigned char *)h->name, strlen(h->name), 0);
+
+	if (ret) {
+		pr_err("this kernel's KVM has no function %s that ftrace could hook (%d): "
+		       "docs/KVM-HOST.md names the kernels that were tried\n", h->name, ret);
+		return ret == -EINVAL ? -EOPNOTSUPP : ret;
+	}
+	ret = register_ftrace_function(&h->ops);
+	h->on = !ret;
+	if (ret == -EBUSY)
+		pr_err("%s cannot be hooked: something else has redirected it (a live patch?), "
+		       "or ftrace is off (sysctl kernel.ftrace_enabled)\n", h->name);
+	else if (ret)
+		pr_err("%s cannot be hooked: %d\n", h->name, ret);
+	if (ret)
+		ftrace_free_filter(&h->ops);
+	return ret;
+}
+
+void vk_unhook(void)
+{
+	WRITE_ONCE(vk_closed, true);
+	vk_hook_off(&vk_hooks[2]);
+	vk_hook_off(&vk_hooks[1]);
+	wait_var_event(&vk_inside, !atomic_read(&vk_inside));
+	/* Who has left may still have to return. */
+	synchronize_rcu_tasks();
+}
+
+void vk_unwatch(void)
+{
+	vk_hook_off(&vk_hooks[0]);
+}
+
+int vk_hook(void)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < ARRAY_SIZE(vk_hooks) && !ret; i++)
+		ret = vk_hook_on(&vk_hooks[i]);
+	if (ret) {
+		vk_unhook();
+		vk_vms_exit(); /* a guest may have been quick */
+		vk_unwatch();
+	}
+	return ret;
+}
