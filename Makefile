@@ -28,6 +28,30 @@ check:
 check-fast:
 	@tests/run --fast $(TESTS)
 
+soak:
+	@SOAK=1 tests/run $(or $(TESTS),t-kvm)
+
+# What needs a real KVM: this machine's own, and one in a guest.
+check-kvm:
+	@tests/run kvm-native t-kvm t-nested
+
+# Packages in a clean Debian: a chroot from the mirror that apt knows.
+check-deb: all
+	@tests/deb
+
+# A running guest moves MIGRATIONS times from one QEMU to the next.
+check-migration: all
+	@MIGRATIONS=$(or $(MIGRATIONS),200) tests/vm/t-migrate.sh
+
+# Of lib/, by the unit tests; the last line is in percent of all branches.
+coverage:
+	@tests/coverage $(BUILD)/coverage
+
+# Hostile guests on a QEMU with sanitizers, which takes minutes to build.
+check-sanitized: all
+	@mkdir -p $(BUILD)/sanitized
+	@VPMU_QEMU=$$(qemu/build --builddir $(VPMU_BUILD)/sanitized --sanitize) tests/sanitized
+
 check-kut:
 	@tests/kut "$(KUT)"
 
@@ -47,6 +71,9 @@ modules:
 install: all
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 
+deb: all
+	@tools/deb
+
 clean:
 	rm -rf $(BUILD)
 
@@ -55,12 +82,19 @@ help:
 	@echo 'make demo         from nothing to perf in a guest; installs and builds what it needs'
 	@echo 'make check        every test, with its set-up   (TESTS=PATTERN: only matching files)'
 	@echo 'make check-fast   the tests that need no guest'
+	@echo 'make check-kvm    the PMUs on real KVMs: this machine'"'"'s, if it has one, and nested ones'
+	@echo 'make check-migration  a guest that counts and samples moves, MIGRATIONS=N times (200)'
+	@echo 'make soak         what make check does in short, in full: both host kernels, the long fuzz'
+	@echo 'make check-deb    the packages, installed in a clean Debian (root, network)'
+	@echo 'make check-sanitized  hostile guests on a QEMU with ASan and UBSan'
 	@echo 'make check-kut    kvm-unit-tests, KUT=DIR a checkout'
+	@echo 'make coverage     what of lib/ the unit tests reach'
 	@echo 'make bench        the cost of counting, beside the peers'
 	@echo 'make fuzz         random accesses against the reference model'
 	@echo 'make qemu         our QEMU, into the cache'
 	@echo 'make modules      the kernel modules'
 	@echo 'make install      to DESTDIR and the prefix that meson setup was given'
+	@echo 'make deb          Debian packages, in $(BUILD)/deb/'
 	@echo 'make setup        the Debian packages that all this needs (root)'
 
-.PHONY: all setup demo check check-fast check-kut bench fuzz qemu modules install clean help
+.PHONY: all setup demo check check-fast check-kvm check-migration check-sanitized soak coverage check-kut bench fuzz qemu modules install deb check-deb clean help

@@ -47,9 +47,10 @@
 	.data
 	.balign	16
 	.globl	path, path_end, pf_stub, gp_stub, ud_stub, int_stub, leave_stub, syscall_stub
-	.globl	block, block_msr, block_on, far_code, far_code_end
+	.globl	block, block_msr, block_on, block_bad, far_code, far_code_end
 block_msr: .quad 0
 block_on: .quad	0
+block_bad: .quad 0x38e		/* a register that faults when written */
 saved:	.quad	0
 buffer:	.skip	128
 path:
@@ -112,7 +113,7 @@ int_stub:
 7:	I	nop
 
 	/* faults: the instruction retires only when it is run again, or never */
-	I	mov $0x38e, %ecx
+	I	mov block_bad, %ecx
 	wrmsr
 	FAULTS_GP 8f
 8:	ud2

@@ -10,12 +10,42 @@ struct step {
 	uint64_t next, branch;
 };
 extern const struct step path[], path_end[];
-extern uint64_t block_msr, block_on;
+extern uint64_t block_msr, block_on, block_bad;
 extern char pf_stub[], gp_stub[], ud_stub[], int_stub[], leave_stub[], syscall_stub[];
 extern char far_code[], far_code_end[];
 void block(void);
 
-static unsigned int version;
+static unsigned int version;	/* AMD: 2 with PerfMonV2, else 1 */
+static bool amd, ext, fixed;	/* ext: AMD's PerfCtrExtCore */
+
+/* The register that stands for one of Intel's. */
+static uint32_t reg(uint32_t msr)
+{
+	uint32_t n;
+
+	if (!amd)
+		return msr;
+	switch (msr) {
+	case MSR_PMC0: case MSR_PMC0 + 1:
+		n = msr - MSR_PMC0;
+		return ext ? 0xc0010201 + 2 * n : 0xc0010004 + n;
+	case MSR_EVTSEL0: case MSR_EVTSEL0 + 1:
+		n = msr - MSR_EVTSEL0;
+		return ext ? 0xc0010200 + 2 * n : 0xc0010000 + n;
+	case MSR_STATUS: return 0xc0000300;
+	case MSR_GLOBAL: return 0xc0000301;
+	default: return 0xc0000302; /* MSR_RESET */
+	}
+}
+
+static uint64_t get(uint32_t msr) { return rdmsr(reg(msr)); }
+static void put(uint32_t msr, uint64_t value) { wrmsr(reg(msr), value); }
+
+/* What to write so that @k are left: Intel's old address extends the sign. */
+static uint64_t minus(uint32_t msr, uint64_t k)
+{
+	return msr == MSR_PMC0 && !amd ? (uint32_t)-k : -k & 0xffffffffffff;
+}
 static volatile struct {
 	unsigned int n;
 	uint64_t rip, status, lvtpc, vector;
@@ -57,7 +87,7 @@ bool on_trap(struct frame *f)
 	pmi.vector = f->vector;
 	pmi.lvtpc = apic_read(APIC_LVTPC);
 	if (version > 1)
-		pmi.status = rdmsr(MSR_STATUS);
+		pmi.status = get(MSR_STATUS);
 	if (f->vector == VECTOR_PMI)
 		apic_write(APIC_EOI, 0);
 	return true;
@@ -87,14 +117,21 @@ static const struct mode modes[] = {
 	  1, true, 1 },
 };
 
+/* AMD's branches are C2H. */
+static uint64_t selector(uint64_t intel)
+{
+	return amd && (intel & 0xff) == 0xc4 ? intel ^ 0xc4 ^ 0xc2 : intel;
+}
+
 static void off(void)
 {
-	wrmsr(MSR_EVTSEL0, 0);
+	put(MSR_EVTSEL0, 0);
 	if (version < 2)
 		return;
-	wrmsr(MSR_GLOBAL, 0);
-	wrmsr(MSR_FIXED_CTRL, 0);
-	wrmsr(MSR_RESET, rdmsr(MSR_STATUS));
+	put(MSR_GLOBAL, 0);
+	if (fixed)
+		put(MSR_FIXED_CTRL, 0);
+	put(MSR_RESET, get(MSR_STATUS));
 }
 
 /* The block, with the counter at @start; returns what it is afterwards. */
@@ -107,24 +144,27 @@ static uint64_t run(const struct mode *m, uint64_t start)
 	}
 	pmi.n = 0;
 	apic_write(APIC_LVTPC, LVT_NMI);
-	wrmsr(m->counter, start);
+	put(m->counter, start);
 	if (m->event)
-		wrmsr(MSR_EVTSEL0, m->event);
+		put(MSR_EVTSEL0, selector(m->event));
 	if (m->fixed)
-		wrmsr(MSR_FIXED_CTRL, m->fixed);
+		put(MSR_FIXED_CTRL, m->fixed);
 	if (version > 1 && m->msr != MSR_GLOBAL)
-		wrmsr(MSR_GLOBAL, 1);
-	block_msr = m->msr;
-	block_on = m->on;
+		put(MSR_GLOBAL, 1);
+	block_msr = reg(m->msr);
+	block_on = m->msr == MSR_EVTSEL0 ? selector(m->on) : m->on;
 	block();
-	return rdmsr(m->counter);
+	return get(m->counter);
 }
+
+/* AMD's APIC leaves LVTPC as it is. */
+static uint32_t masked(void) { return amd ? 0 : LVT_MASKED; }
 
 /* What is wrong with the overflow at number @k, which leads to @next. */
 static const char *overflow(const struct mode *m, uint64_t k, uint64_t next,
 			    uint64_t *value, uint64_t *want)
 {
-	run(m, (uint32_t)-k | (m->counter == MSR_PMC0 ? 0 : 0xffff00000000));
+	run(m, minus(m->counter, k));
 	*value = pmi.n;
 	*want = 1;
 	if (pmi.n != 1)
@@ -134,8 +174,8 @@ static const char *overflow(const struct mode *m, uint64_t k, uint64_t next,
 	if (pmi.rip != next)
 		return "the address it found";
 	*value = pmi.lvtpc;
-	*want = LVT_NMI | LVT_MASKED;
-	if (pmi.lvtpc != (LVT_NMI | LVT_MASKED))
+	*want = LVT_NMI | masked();
+	if (pmi.lvtpc != *want)
 		return "LVTPC in the handler";
 	*value = pmi.status & m->status;
 	*want = m->status;
@@ -185,9 +225,9 @@ static uint64_t nops(uint32_t lvtpc, uint32_t k)
 	off();
 	pmi.n = 0;
 	apic_write(APIC_LVTPC, lvtpc);
-	wrmsr(MSR_PMC0, (uint32_t)-k);
+	put(MSR_PMC0, minus(MSR_PMC0, k));
 	if (version > 1)
-		wrmsr(MSR_GLOBAL, 1);
+		put(MSR_GLOBAL, 1);
 	asm volatile("lea 1f(%%rip), %0\n\t"
 		     "sti\n\t"
 		     "nop\n\t"
@@ -195,7 +235,7 @@ static uint64_t nops(uint32_t lvtpc, uint32_t k)
 		     "1: nop; nop; nop; nop; nop; nop; nop; nop; nop; nop\n\t"
 		     "cli"
 		     : "=&r" (at)
-		     : "c" (MSR_EVTSEL0), "a" (EVTSEL_ON | 0xc0), "d" (0) : "memory");
+		     : "c" (reg(MSR_EVTSEL0)), "a" (EVTSEL_ON | 0xc0), "d" (0) : "memory");
 	return at;
 }
 
@@ -205,11 +245,11 @@ static void check_lvtpc(void)
 
 	expect("fixed vector, number", "PMIs", pmi.n, 1);
 	expect("fixed vector, address", "RIP", pmi.rip, at + 4);
-	expect("fixed vector, mask", "LVTPC", pmi.lvtpc, VECTOR_PMI | LVT_MASKED);
+	expect("fixed vector, mask", "LVTPC", pmi.lvtpc, VECTOR_PMI | masked());
 	nops(LVT_NMI | LVT_MASKED, 5);
 	expect("masked", "PMIs", pmi.n, 0);
 	if (version > 1)
-		expect("masked, status", "GLOBAL_STATUS", rdmsr(MSR_STATUS) & 1, 1);
+		expect("masked, status", "GLOBAL_STATUS", get(MSR_STATUS) & 1, 1);
 	apic_write(APIC_LVTPC, LVT_NMI);
 	asm volatile("nop; nop; nop");
 	expect("masked, not kept", "PMIs", pmi.n, 0);
@@ -225,16 +265,16 @@ static void check_hlt(void)
 	off();
 	pmi.n = 0;
 	apic_write(APIC_LVTPC, LVT_NMI);
-	wrmsr(MSR_PMC0, (uint32_t)-3);
+	put(MSR_PMC0, minus(MSR_PMC0, 3));
 	if (version > 1)
-		wrmsr(MSR_GLOBAL, 1);
+		put(MSR_GLOBAL, 1);
 	asm volatile("lea 1f(%%rip), %0\n\t"
 		     "wrmsr\n\t"
 		     "nop\n\t"
 		     "hlt\n"
 		     "1:"
 		     : "=&r" (at)
-		     : "c" (MSR_EVTSEL0), "a" (EVTSEL_ON | 0xc0), "d" (0) : "memory");
+		     : "c" (reg(MSR_EVTSEL0)), "a" (EVTSEL_ON | 0xc0), "d" (0) : "memory");
 	expect("HLT, number", "PMIs", pmi.n, 1);
 	expect("HLT, address", "RIP", pmi.rip, at);
 	off();
@@ -254,25 +294,26 @@ static uint8_t cmos(bool write, uint8_t value)
 
 static void check_after_reset(void)
 {
-	expect("RESET, PERFEVTSEL0", "it", rdmsr(MSR_EVTSEL0), 0);
-	expect("RESET, PMC0", "it", rdmsr(MSR_PMC0), 0);
-	if (version > 1) {
-		expect("RESET, FIXED_CTR_CTRL", "it", rdmsr(MSR_FIXED_CTRL), 0);
-		expect("RESET, FIXED_CTR0", "it", rdmsr(MSR_FIXED0), 0);
-		expect("RESET, GLOBAL_STATUS", "it", rdmsr(MSR_STATUS), 0);
+	expect("RESET, PERFEVTSEL0", "it", get(MSR_EVTSEL0), 0);
+	expect("RESET, PMC0", "it", get(MSR_PMC0), 0);
+	if (fixed) {
+		expect("RESET, FIXED_CTR_CTRL", "it", get(MSR_FIXED_CTRL), 0);
+		expect("RESET, FIXED_CTR0", "it", get(MSR_FIXED0), 0);
 	}
+	if (version > 1)
+		expect("RESET, GLOBAL_STATUS", "it", get(MSR_STATUS), 0);
 }
 
 static void reset(void)
 {
+	if (fixed)
+		put(MSR_FIXED_CTRL, 0xb);
+	put(MSR_EVTSEL0, EVTSEL_ON | 0xc0);
+	put(MSR_PMC0, 0x1234);
+	if (fixed)
+		put(MSR_FIXED0, 0x5678);
 	if (version > 1)
-		wrmsr(MSR_FIXED_CTRL, 0xb);
-	wrmsr(MSR_EVTSEL0, EVTSEL_ON | 0xc0);
-	wrmsr(MSR_PMC0, 0x1234);
-	if (version > 1) {
-		wrmsr(MSR_FIXED0, 0x5678);
-		wrmsr(MSR_GLOBAL, 0x100000001);
-	}
+		put(MSR_GLOBAL, fixed ? 0x100000001 : 1);
 	cmos(true, 0xa5);
 	outb(0xcf9, 2);
 	outb(0xcf9, 6);
@@ -341,14 +382,14 @@ static uint64_t ap(uint8_t request, uint32_t msr, uint64_t value)
 static void check_init(void)
 {
 	start_ap();
-	ap(2, MSR_PMC0 + 1, 0x1234567);
-	ap(2, MSR_EVTSEL0 + 1, 0x130000 | 0xc0);
-	if (version > 1)
+	ap(2, reg(MSR_PMC0 + 1), 0x1234567);
+	ap(2, reg(MSR_EVTSEL0 + 1), 0x130000 | 0xc0);
+	if (fixed)
 		ap(2, MSR_FIXED0 + 1, 0x7654321);
 	start_ap();
-	expect("INIT keeps PMC1", "it", ap(1, MSR_PMC0 + 1, 0), 0x1234567);
-	expect("INIT keeps PERFEVTSEL1", "it", ap(1, MSR_EVTSEL0 + 1, 0), 0x130000 | 0xc0);
-	if (version > 1)
+	expect("INIT keeps PMC1", "it", ap(1, reg(MSR_PMC0 + 1), 0), 0x1234567);
+	expect("INIT keeps PERFEVTSEL1", "it", ap(1, reg(MSR_EVTSEL0 + 1), 0), 0x130000 | 0xc0);
+	if (fixed)
 		expect("INIT keeps FIXED_CTR1", "it", ap(1, MSR_FIXED0 + 1, 0), 0x7654321);
 }
 
@@ -367,19 +408,38 @@ static void set_up(void)
 		*to++ = *c;
 }
 
-int main(const char *line)
+static void find_version(void)
 {
 	uint32_t a, b, c, d;
 
+	cpuid(0, &a, &b, &c, &d);
+	amd = b == 0x68747541; /* "Auth" */
 	cpuid(10, &a, &b, &c, &d);
 	version = a & 0xff;
+	fixed = version > 1;
+	if (!amd)
+		return;
+	cpuid(0x80000001, &a, &b, &c, &d);
+	ext = c >> 23 & 1;
+	cpuid(0x80000000, &a, &b, &c, &d);
+	version = 1;
+	if (a >= 0x80000022) {
+		cpuid(0x80000022, &a, &b, &c, &d);
+		version += a & 1;
+	}
+	block_bad = 0xc0010230; /* a counter of the L3 */
+}
+
+int main(const char *line)
+{
+	find_version();
 	if (cmos(false, 0) != 0xa5)
 		reset();
 	cmos(true, 0);
 	check_after_reset();
 	set_up();
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
-		if (modes[i].version <= version)
+		if (modes[i].version <= version && (fixed || !modes[i].fixed))
 			check_mode(&modes[i]);
 	check_lvtpc();
 	check_hlt();

@@ -59,6 +59,31 @@ static uint32_t any_msr(void)
 	return msr;
 }
 
+/*
+ * A DS save area: what PEBS writes goes to records, or where there is nothing, or a
+ * device; never to what this guest stands on.
+ */
+static uint64_t any_ds(void)
+{
+	static uint64_t ds[512] __attribute__((aligned(4096)));
+	static char records[16384] __attribute__((aligned(4096)));
+	static const uint64_t nowhere[] = {
+		1ull << 46, -16ull, -4096ull, 0xfee00000, 0xfed00000, 1ull << 63,
+	};
+	uint64_t index = nowhere[below(6)], max = -1ull;
+
+	if (below(4)) {
+		index = (uintptr_t)records + below(8192);
+		max = (uintptr_t)records + (below(4) ? sizeof(records) : below(9000));
+	}
+	ds[5] = index;
+	ds[6] = max;
+	ds[7] = index + below(600);
+	for (int i = 8; i < 64; i++)
+		ds[i] = -(uint64_t)below(300);
+	return below(4) ? (uintptr_t)ds : nowhere[below(6)];
+}
+
 static uint64_t any_value(uint32_t msr)
 {
 	static const uint16_t events[] = {
@@ -67,6 +92,8 @@ static uint64_t any_value(uint32_t msr)
 	};
 	uint64_t v = 0;
 
+	if (msr == 0x600)
+		return any_ds();
 	switch (below(9)) {
 	case 0: return any();
 	case 1: return 1ull << below(64);
@@ -168,8 +195,11 @@ static void on_pmi(void)
 		try_wrmsr(MSR_RESET, rdmsr(MSR_STATUS));
 	if (below(3))
 		apic_write(APIC_LVTPC, any_lvtpc());
-	if (!below(4))
-		try_wrmsr(pmu_msr(), any_value(MSR_PMC0));
+	if (!below(4)) {
+		uint32_t msr = pmu_msr();
+
+		try_wrmsr(msr, any_value(msr == 0x600 ? msr : MSR_PMC0));
+	}
 }
 
 static uint32_t skipped(uint64_t vector)
@@ -261,6 +291,7 @@ int main(const char *line)
 	/* A handler's faults end the blocking of NMIs: they nest, on one stack. */
 	own_stack(2, false);
 	*(volatile uint16_t *)0x38000 = 0xaa0f; /* an SMI finds RSM */
+	try_wrmsr(0x600, any_ds());
 	wrmsr(0xc0000081, (uint64_t)0x1b << 48 | (uint64_t)KERNEL_CS << 32);
 	wrmsr(0xc0000082, (uintptr_t)syscall_entry);
 	wrmsr(0xc0000084, 0x700);

@@ -202,7 +202,7 @@ static void check_batch(void)
 	begin();
 	opening(2, VPMU_PV_TYPE_HARDWARE, 4, 0);
 	opening(2, VPMU_PV_TYPE_HARDWARE, 4, 0);
-	op(7, 2);
+	op(77, 2);
 	enabling(2, 63, 0, 0);
 	enabling(2, 1, 0, 0);
 	op(VPMU_PV_DISABLE, 3);
@@ -305,6 +305,83 @@ static void version_2(void)
 	       pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
 }
 
+/* ---- the doorbell */
+
+static int64_t user_answer;
+static struct vpmu_pv_call ring[2] __attribute__((aligned(32)));
+
+/* What the host answers, or 1 for #GP */
+static int64_t bell(uint32_t what, uint64_t a)
+{
+	ring[0] = (struct vpmu_pv_call){ .size = sizeof(ring[0]), .op = what,
+		.a1 = (uint32_t)a, .a2 = a >> 32, .result = -77 };
+	return try_wrmsr(VPMU_PV_MSR_DOORBELL, (uintptr_t)&ring[0]) ? 1 : ring[0].result;
+}
+
+static int64_t bell_go(void)
+{
+	batch.head.size = sizeof(batch.head) + batch.head.n_ops * sizeof(struct vpmu_pv_op);
+	return bell(VPMU_PV_OP_BATCH, (uintptr_t)&batch);
+}
+
+/* As between(), with both calls made ready in ring[]. */
+#define RING_BETWEEN	(1 + 97 + 1)
+static void ring_between(uintptr_t on, uintptr_t off)
+{
+	asm volatile("wrmsr\n\t"
+		     ".rept 97; nop; .endr\n\t"
+		     "mov %%ebx, %%eax\n\t"
+		     "wrmsr"
+		     : "+a" (on) : "b" (off), "c" (VPMU_PV_MSR_DOORBELL), "d" (0) : "memory");
+}
+
+static void bell_of_user(uint64_t at)
+{
+	user_answer = try_wrmsr(VPMU_PV_MSR_DOORBELL, at);
+}
+
+static void check_doorbell(void)
+{
+	static const struct vpmu_pv_setup setup = { .size = sizeof(setup),
+		.page = (uintptr_t)&page };
+	uint32_t base = pv_base("VPMUforGuest"), a, b, c, d;
+	uint64_t value;
+
+	cpuid(base + VPMU_CPUID_PV, &a, &b, &c, &d);
+	expect("doorbell, CPUID", "bit", !!(b & VPMU_PV_HAS_DOORBELL), 1);
+	expect("doorbell, hypercall", "VERSION's answer",
+	       pv_call(VPMU_PV_HYPERCALL, 0, 0, 0), d ? (int64_t)VPMU_PV_MAGIC : -VPMU_PV_ENOSYS);
+	expect("doorbell, VERSION", "magic", bell(0, 0), VPMU_PV_MAGIC);
+	expect("doorbell, no such operation", "answer", bell(77, 0), -VPMU_PV_ENOSYS);
+	expect("doorbell, misaligned", "#GP",
+	       try_wrmsr(VPMU_PV_MSR_DOORBELL, (uintptr_t)&ring[0] + 8), 1);
+	expect("doorbell, no RAM", "#GP", try_wrmsr(VPMU_PV_MSR_DOORBELL, 0xfee00000), 1);
+	expect("doorbell, far", "#GP", try_wrmsr(VPMU_PV_MSR_DOORBELL, 0ull - 32), 1);
+	expect("doorbell, read", "#GP", try_rdmsr(VPMU_PV_MSR_DOORBELL, &value), 1);
+	user_call(bell_of_user, (uintptr_t)&ring[0]);
+	expect("doorbell, from user mode", "#GP", user_answer, 1);
+	expect("doorbell, SETUP", "answer", bell(VPMU_PV_OP_SETUP, (uintptr_t)&setup), 0);
+	begin();
+	opening(1, VPMU_PV_TYPE_HARDWARE, 1, 0);
+	expect("doorbell, a batch", "done", bell_go(), 1);
+	expect("doorbell, OPEN", "result", results(), 0);
+	begin();
+	enabling(1, 0, 0, 0);
+	batch.head.size = sizeof(batch.head) + sizeof(struct vpmu_pv_op);
+	other = batch;
+	begin();
+	op(VPMU_PV_DISABLE, 1);
+	batch.head.size = sizeof(batch.head) + sizeof(struct vpmu_pv_op);
+	ring[0] = (struct vpmu_pv_call){ .size = sizeof(ring[0]), .op = VPMU_PV_OP_BATCH,
+		.a1 = (uint32_t)(uintptr_t)&other };
+	ring[1] = (struct vpmu_pv_call){ .size = sizeof(ring[0]), .op = VPMU_PV_OP_BATCH,
+		.a1 = (uint32_t)(uintptr_t)&batch };
+	ring_between((uintptr_t)&ring[0], (uintptr_t)&ring[1]);
+	expect("doorbell, results", "of both", ring[0].result + ring[1].result, 2);
+	expect("doorbell, exact count", "it", page.slot[0].count, RING_BETWEEN);
+	expect("doorbell, RESET", "answer", bell(VPMU_PV_OP_RESET, 0), 0);
+}
+
 /* ---- version 1 */
 
 static struct vpmu_pv1_attr attr;
@@ -352,7 +429,6 @@ static void version_1(void)
 
 /* ---- who may call */
 
-static int64_t user_answer;
 
 static void from_user(uint64_t nr)
 {
@@ -392,6 +468,11 @@ int main(const char *line)
 	uint32_t abi = option(line, "abi", 2);
 
 	host = option(line, "host", 0);
+	if (option(line, "bell", 0) == 2) {
+		own_stack(VECTOR_PMI, false);
+		check_doorbell();
+		return 0x21;
+	}
 	apic_write(APIC_SVR, 0x1ff);
 	own_stack(VECTOR_PMI, false);
 	if (!abi)
@@ -404,5 +485,9 @@ int main(const char *line)
 		if (abi & 1)
 			version_1();
 	}
+	if (option(line, "bell", 0))
+		check_doorbell();
+	else if (abi)
+		expect("no doorbell", "done", bell(0, 0) != 1 && ring[0].result != -77, 0);
 	return 0x21;
 }

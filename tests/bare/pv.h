@@ -13,9 +13,14 @@
 		       "c" ((unsigned long)a1), "d" ((unsigned long)a2) : "memory"); \
 	return result
 
+/* What pv_call() calls by. KVM on AMD replaces a VMCALL in the program by the other. */
+#ifndef PV_VMCALL
+#define PV_VMCALL "vmcall"
+#endif
+
 static inline int64_t pv_call(uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
-	PV_CALL("vmcall");
+	PV_CALL(PV_VMCALL);
 }
 
 static inline int64_t pv_vmmcall(uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2)

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 240
 #
 # The guest's driver builds without a warning against every kernel whose headers are
 # here (KDIRS names more), and from the folder that DKMS gets.

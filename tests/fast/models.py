@@ -1,47 +1,87 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The event tables against the vendor's own lists.
+"""The event tables against other people's.
 
 tests/fast/perfmon.tsv is what Intel's lists (github.com/intel/perfmon) say about
-every event select that our tables mention; `models.py --update DIR`, DIR a
-checkout, writes it anew. Names, encodings and counters must agree.
+every event that our tables mention, tests/fast/libpfm4.tsv what libpfm4's tables say.
+Names, encodings and counters must agree with both, as far as each knows the model;
+with AMD's models, where libpfm4 has names of its own and no counters, encodings and
+what is counted. tests/fast/models.tsv lists where they differ, and why; a difference
+that is no more is wrong as well.
 
-AMD's are held against libpfm4 where that is installed (Debian: libpfm4): encodings,
-and what those count that we count. It has names of its own, and no counters.
+  models.py --update DIR      writes perfmon.tsv anew; DIR a checkout
+  models.py --update-pfm DIR  writes libpfm4.tsv anew; DIR its source, of Debian's package
 """
-import ctypes
 import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..')
 MODELS = os.path.join(ROOT, 'lib/silicon/models')
 LIST = os.path.join(ROOT, 'tests/fast/perfmon.tsv')
+PFM_LIST = os.path.join(ROOT, 'tests/fast/libpfm4.tsv')
+PFM_SOURCE = os.path.join(ROOT, 'tests/fast/pfm.c')
+DIFFERENCES = os.path.join(ROOT, 'tests/fast/models.tsv')
 
 # Each model with the lists of all CPUs that it stands for.
 LISTS = {
+    'bonnell': {'BNL': 'BNL/events/bonnell_core.json'},
+    'broadwell': {'BDW': 'BDW/events/broadwell_core.json',
+                  'BDX': 'BDX/events/broadwellx_core.json',
+                  'BDW-DE': 'BDW-DE/events/broadwellde_core.json'},
+    'goldmont': {'GLM': 'GLM/events/goldmont_core.json',
+                 'GLP': 'GLP/events/goldmontplus_core.json'},
+    'haswell': {'HSW': 'HSW/events/haswell_core.json',
+                'HSX': 'HSX/events/haswellx_core.json'},
+    'clearwater-forest': {'CWF': 'CWF/events/clearwaterforest_core.json'},
     'icelake-server': {'ICX': 'ICX/events/icelakex_core.json'},
+    'ivy-bridge': {'IVB': 'IVB/events/ivybridge_core.json',
+                   'IVT': 'IVT/events/ivytown_core.json'},
+    'knights': {'KNL': 'KNL/events/knightslanding_core.json'},
+    'nehalem': {'NHM-EP': 'NHM-EP/events/NehalemEP_core.json',
+                'NHM-EX': 'NHM-EX/events/NehalemEX_core.json'},
+    'sandy-bridge': {'SNB': 'SNB/events/sandybridge_core.json',
+                     'JKT': 'JKT/events/Jaketown_core.json'},
     'sapphire-rapids': {'SPR': 'SPR/events/sapphirerapids_core.json',
-                        'EMR': 'EMR/events/emeraldrapids_core.json'},
+                        'EMR': 'EMR/events/emeraldrapids_core.json',
+                        'GNR': 'GNR/events/graniterapids_core.json'},
+    'skylake-client': {'SKL': 'SKL/events/skylake_core.json'},
     'skylake-server': {'SKX': 'SKX/events/skylakex_core.json',
                        'CLX': 'CLX/events/cascadelakex_core.json'},
+    'tremont': {'SNR': 'SNR/events/snowridgex_core.json',
+                'EHL': 'EHL/events/elkhartlake_core.json'},
+    'westmere': {'WSM-EP-DP': 'WSM-EP-DP/events/WestmereEP-DP_core.json',
+                 'WSM-EP-SP': 'WSM-EP-SP/events/WestmereEP-SP_core.json',
+                 'WSM-EX': 'WSM-EX/events/WestmereEX_core.json'},
 }
 
-# In no list, with the reason why it is in our table.
-ELSEWHERE = {
-    ('ICX', 'INST_RETIRED.PREC_DIST', 0xc0, 0x01):
-        "Linux, arch/x86/events/intel/core.c: the old encoding, still in its constraints",
-}
-
-# AMD's models as libpfm4 calls them.
+# Models as libpfm4's tables call them.
 PFM = {
-    'zen2': 'amd64_fam17h_zen2',
-    'zen3': 'amd64_fam19h_zen3',
-    'zen4': 'amd64_fam19h_zen4',
+    'bonnell': 'atom',
+    'broadwell': 'bdw',
+    'core-duo': 'coreduo',
+    'core2': 'core',
+    'goldmont': 'glm',
+    'haswell': 'hsw',
+    'icelake-server': 'icl',
+    'ivy-bridge': 'ivb',
+    'knights': 'knl',
+    'nehalem': 'nhm',
+    'sandy-bridge': 'snb',
+    'sapphire-rapids': 'spr',
+    'skylake-client': 'skl',
+    'skylake-server': 'skl',
+    'tremont': 'tmt',
+    'westmere': 'wsm',
+    'zen2': 'fam17h_zen2',
+    'zen3': 'fam19h_zen3',
+    'zen4': 'fam19h_zen4',
 }
 
-# Its names of the events that we count, by the models that have them.
+# Its names of AMD's events that we count.
 PFM_COUNTED = {
     'LS_NOT_HALTED_CYC': 'CYCLES_NOT_IN_HALT',
     'LS_NOT_HALTED_P0_CYC.P0_FREQ_CYC': 'P0_FREQ_CYCLES_NOT_IN_HALT',
@@ -55,37 +95,20 @@ PFM_COUNTED = {
     'EX_RET_UNCOND_BRNCH_INSTR': 'RETIRED_UNCONDITIONAL_BRANCH_INSTRUCTIONS',
 }
 
-# What libpfm4 lacks or has otherwise, with the reason why it is in our tables.
-PERF_CACHE = "Linux, arch/x86/events/amd/core.c: perf's cache events use it"
-PMU_EVENTS = "Linux, tools/perf/pmu-events: every bit of the unit mask, also unused ones"
-PFM_ELSEWHERE = {
-    (0x40, 0x00): PERF_CACHE,
-    (0x80, 0x00): PERF_CACHE,
-    (0x81, 0x00): PERF_CACHE,
-    (0x85, 0xff): PERF_CACHE,
-    (0x43, 0xff): PMU_EVENTS,
-    (0x44, 0xff): PMU_EVENTS,
-    (0x4b, 0xff): PMU_EVENTS,
-    (0x60, 0xf9): 'Linux, tools/perf/pmu-events; for Zen 3 libpfm4 lacks bit 0',
-    (0x60, 0xff): 'Linux, arch/x86/events/amd/core.c: cache-references',
-    (0xaa, 0xff): PMU_EVENTS,
-    (0xfff, 0x00): 'Linux, arch/x86/events/amd/core.c: the upper half of a wide event',
-}
-
-MASKS = {'GP8': 0xff, 'GP6': 0x3f, 'GP4': 0x0f, 'EVEN6': 0x15}
-ROW = re.compile(r'\b(?:ROW|MEANT|CLOCK|TOLD|NAMED)\((0x\w+), (0x\w+), "([^"]+)", ([^)]*)\)')
+MASKS = {'GP8': 0xff, 'GP6': 0x3f, 'GP4': 0x0f, 'GP2': 0x03, 'EVEN6': 0x15}
+ROW = re.compile(r'\b(?:ROW|MEANT|CLOCK|TOLD2?|WHEN|TOPDOWN|NAMED2?)\((0x\w+), (0x\w+), (?:(0x\w+), )?'
+                 r'(?:CMASK[^"]*)?"([^"]+)", ([^)]*)\)')
 COUNTED = re.compile(r'\b(?:ROW|MEANT|CLOCK)\(0x\w+, 0x\w+, "([^"]+)"')
-FILTERS = ('MSRIndex', 'CounterMask', 'EdgeDetect', 'Invert')
 
 
 def rows(model):
-    """(name, select, unit mask, GP counters) of each row of a model's file."""
+    """(name, select, unit mask with UnitMask2 above it, GP counters) of each row."""
     with open(os.path.join(MODELS, model + '.c')) as f:
         source = f.read()
-    for select, umask, name, rest in ROW.findall(source):
-        mask = [a for a in rest.split(', ') if a in MASKS or a.startswith('0x')]
+    for select, umask, umask2, name, rest in ROW.findall(source):
+        mask = [a for a in re.split(r',\s*', rest) if a in MASKS or a.startswith('0x')]
         fixed_only = rest.startswith('2, 0,')
-        yield name, int(select, 0), int(umask, 0), 0 if fixed_only else \
+        yield name, int(select, 0), int(umask, 0) | int(umask2 or '0', 0) << 8, 0 if fixed_only else \
             MASKS.get(mask[0]) or int(mask[0], 0)
 
 
@@ -102,10 +125,12 @@ def update(checkout):
             wanted = {(select, umask) for _, select, umask, _ in rows(model)}
             for label, path in lists.items():
                 with open(os.path.join(checkout, path)) as f:
-                    events = json.load(f)['Events']
+                    events = json.load(f)
+                events = events['Events'] if isinstance(events, dict) else events
                 lines = set()
                 for e in events:
-                    umask = int(e['UMask'].split(',')[0], 0)
+                    umask = int(e['UMask'].split(',')[0], 0) | \
+                        int(e.get('UMaskExt', '0'), 0) << 8
                     for select in (int(s, 0) for s in e['EventCode'].split(',')):
                         if (select, umask) in wanted:
                             lines.add((select, umask, e['EventName'],
@@ -114,132 +139,157 @@ def update(checkout):
                     print(f'{label}\t{name}\t{select:02x}\t{umask:02x}\t{mask:02x}', file=out)
 
 
+def update_pfm(source):
+    found = {}
+    with tempfile.TemporaryDirectory() as tmp:
+        for vendor in 'INTEL', 'AMD':
+            subprocess.run(['gcc', '-w', f'-D{vendor}', f'-I{source}/lib', f'-I{source}/include',
+                            PFM_SOURCE, '-o', f'{tmp}/pfm'], check=True)
+            out = subprocess.run([f'{tmp}/pfm'], check=True, text=True, stdout=subprocess.PIPE)
+            for line in out.stdout.splitlines():
+                pmu, event, umask_name, select, umask, mask = line.split('\t')
+                found.setdefault((pmu, int(select, 16)), []).append(
+                    (event if umask_name == '-' else f'{event}.{umask_name}',
+                     int(umask, 16), mask))
+    lines = set()
+    for model, pmu in PFM.items():
+        for _, select, umask, _ in rows(model):
+            its = found.get((pmu, select), [])
+            same = [e for e in its if e[1] == umask]
+            for name, its_umask, mask in same or [e for e in its if not e[1] & ~umask]:
+                lines.add((pmu, select, its_umask, name, mask))
+    with open(PFM_LIST, 'w') as out:
+        print("# From libpfm4's source by tests/fast/models.py --update-pfm.", file=out)
+        print('# PMU\tname\tselect\tunit mask\tGP counters', file=out)
+        for pmu, select, umask, name, mask in sorted(lines):
+            print(f'{pmu}\t{name}\t{select:02x}\t{umask:02x}\t{mask}', file=out)
+
+
+def table_of(path):
+    with open(path) as f:
+        return [line.rstrip('\n').split('\t') for line in f if line.strip() and line[0] != '#']
+
+
+class Differences:
+    """models.tsv: source, models, event, what it has, why; each must happen."""
+    def __init__(self):
+        self.known = {}
+        for source, models, name, theirs, _ in table_of(DIFFERENCES):
+            for model in models.split(','):
+                self.known[source, model, name, theirs] = False
+
+    def new(self, source, model, name, theirs):
+        if (source, model, name, theirs) in self.known:
+            self.known[source, model, name, theirs] = True
+            return False
+        return True
+
+    def stale(self):
+        return [' '.join(key) for key, happened in self.known.items() if not happened]
+
+
+def report(what, count, wrong):
+    if count and not wrong:
+        print(f'ok {what}: {count} events')
+    else:
+        print(f'not ok {what}:', ', '.join(wrong) or 'no rows')
+    return bool(wrong) or not count
+
+
+def number(model):
+    """GP counters of a model."""
+    with open(os.path.join(MODELS, model + '.c')) as f:
+        return int(re.search(r'\.n_gp = (\d+)', f.read()).group(1))
+
+
+def combined(listed, label, name, select, umask):
+    """Counters where a unit mask is made of several of the event of that name."""
+    parts = [(u, mask) for (l, s, u), found in listed.items() if (l, s) == (label, select)
+             and not u & ~umask for its, mask in found
+             if name.startswith(its.split('.')[0] + '.')]
+    union = 0
+    for part, _ in parts:
+        union |= part
+    return [(name, mask) for _, mask in parts] if union == umask else []
+
+
+def theirs_of(found, name, mask, all_counters):
+    """What a source has instead of our name and counters, or None if it agrees."""
+    if not found:
+        return 'nothing'
+    named = [its_mask for its, its_mask in found if its == name]
+    if not named:
+        return min(its for its, _ in found)
+    masks = {its_mask & all_counters for its_mask in named}
+    return None if mask in masks else f'counters {min(masks):02x}'
+
+
+def check_source(source, label, model, listed, differences):
+    """Intel's models: names, encodings and counters."""
+    table = list(rows(model))
+    wrong = []
+    for name, select, umask, mask in table:
+        found = listed.get((label, select, umask)) or \
+            combined(listed, label, name, select, umask)
+        theirs = theirs_of(found, name, mask, (1 << number(model)) - 1)
+        if theirs and differences.new(source, model, name, theirs):
+            wrong.append(f'{name} {select:02x}/{umask:02x} on counters {mask:02x}: {theirs}')
+    return report(f'{model} {source} {label}', len(table), wrong)
+
+
+def check_amd(pmu, model, listed, differences):
+    """AMD's: encodings, its names of what is counted, and the rule of its counters."""
+    with open(os.path.join(MODELS, model + '.c')) as f:
+        counted = set(COUNTED.findall(f.read()))
+    table = list(rows(model))
+    wrong = []
+    for name, select, umask, mask in table:
+        its = {(n, u) for (p, s, u), found in listed.items() if (p, s) == (pmu, select)
+               for n, _ in found if not u & ~umask}
+        union = 0
+        for _, its_umask in its:
+            union |= its_umask
+        theirs = 'nothing' if not its or union != umask else None
+        if name in counted and not theirs:
+            names = {n.split('.')[0] for n, _ in its}
+            theirs = None if PFM_COUNTED.get(name) in names else min(names)
+        if theirs and differences.new('libpfm4', model, name, theirs):
+            wrong.append(f'{name} {select:03x}/{umask:02x}: {theirs}')
+        if mask != (0x15 if select == 0x03 else 0x3f):
+            wrong.append(f'{name} on counters {mask:02x}')
+    return report(f'{model} libpfm4 {pmu}', len(table), wrong)
+
+
+def listed_in(path):
+    listed = {}
+    for label, name, select, umask, mask in table_of(path):
+        listed.setdefault((label, int(select, 16), int(umask, 16)), []).append(
+            (name, None if mask == '-' else int(mask, 16)))
+    return listed
+
+
 def check():
-    listed = set()
-    with open(LIST) as f:
-        for line in f:
-            if not line.startswith('#'):
-                label, name, select, umask, mask = line.rstrip('\n').split('\t')
-                listed.add((label, name, int(select, 16), int(umask, 16), int(mask, 16)))
+    perfmon, pfm, differences = listed_in(LIST), listed_in(PFM_LIST), Differences()
     failed = False
     for model, lists in LISTS.items():
-        table = list(rows(model))
         for label in lists:
-            wrong = [f'{name} {select:02x}/{umask:02x} on counters {mask:02x}'
-                     for name, select, umask, mask in table
-                     if (label, name, select, umask, mask) not in listed
-                     and (label, name, select, umask) not in ELSEWHERE]
-            if not table or wrong:
-                print(f'not ok {model} {label}:', ', '.join(wrong) or 'no rows')
-                failed = True
-            else:
-                print(f'ok {model} {label}: {len(table)} events')
-    return failed
-
-
-class PmuInfo(ctypes.Structure):
-    """pfm_pmu_info_t"""
-    _fields_ = [('name', ctypes.c_char_p), ('desc', ctypes.c_char_p),
-                ('size', ctypes.c_size_t), ('pmu', ctypes.c_int), ('type', ctypes.c_int),
-                ('nevents', ctypes.c_int), ('first_event', ctypes.c_int),
-                ('max_encoding', ctypes.c_int), ('num_cntrs', ctypes.c_int),
-                ('num_fixed_cntrs', ctypes.c_int), ('flags', ctypes.c_uint32)]
-
-
-class EventInfo(ctypes.Structure):
-    """pfm_event_info_t"""
-    _fields_ = [('name', ctypes.c_char_p), ('desc', ctypes.c_char_p),
-                ('equiv', ctypes.c_char_p), ('size', ctypes.c_size_t),
-                ('code', ctypes.c_uint64), ('pmu', ctypes.c_int), ('dtype', ctypes.c_int),
-                ('idx', ctypes.c_int), ('nattrs', ctypes.c_int),
-                ('reserved', ctypes.c_int), ('flags', ctypes.c_uint32)]
-
-
-class AttrInfo(ctypes.Structure):
-    """pfm_event_attr_info_t"""
-    _fields_ = [('name', ctypes.c_char_p), ('desc', ctypes.c_char_p),
-                ('equiv', ctypes.c_char_p), ('size', ctypes.c_size_t),
-                ('code', ctypes.c_uint64), ('type', ctypes.c_int), ('idx', ctypes.c_int),
-                ('ctrl', ctypes.c_int), ('flags', ctypes.c_uint32),
-                ('dfl', ctypes.c_uint64)]
-
-
-PFM_PMU_MAX = 1000  # more than any libpfm4 has
-PFM_ATTR_UMASK = 1
-
-
-def pfm_events(lib, wanted):
-    """{event select: (name, [unit masks])} of a PMU, empty if it is not known."""
-    events = {}
-    for number in range(PFM_PMU_MAX):
-        pmu = PmuInfo(size=ctypes.sizeof(PmuInfo))
-        if lib.pfm_get_pmu_info(number, ctypes.byref(pmu)) or pmu.name != wanted.encode():
-            continue
-        at = pmu.first_event
-        while at != -1 and len(events) <= pmu.nevents:
-            event = EventInfo(size=ctypes.sizeof(EventInfo))
-            if lib.pfm_get_event_info(at, 0, ctypes.byref(event)):
-                break
-            masks = []
-            for i in range(event.nattrs):
-                attr = AttrInfo(size=ctypes.sizeof(AttrInfo))
-                if not lib.pfm_get_event_attr_info(at, i, 0, ctypes.byref(attr)) \
-                        and attr.type == PFM_ATTR_UMASK:
-                    masks.append(attr.code)
-            events[event.code] = event.name.decode(), masks
-            at = lib.pfm_get_event_next(at)
-    return events
-
-
-def pfm_wrong(events, name, select, umask, counted):
-    """Why libpfm4 does not have this row so, or None."""
-    if (select, umask) in PFM_ELSEWHERE:
-        return None
-    if select not in events:
-        return 'not known'
-    its, masks = events[select]
-    union = 0
-    for mask in masks:
-        if mask & ~umask == 0:
-            union |= mask
-    if union != umask:
-        return f'{its} has no unit mask {umask:02x}'
-    if counted and PFM_COUNTED.get(name) != its:
-        return f'is its {its}'
-    return None
-
-
-def check_pfm():
-    try:
-        lib = ctypes.CDLL('libpfm.so.4')
-    except OSError:
-        print('skip AMD: no libpfm.so.4; package libpfm4 has it')
-        return False
-    if lib.pfm_initialize():
-        print('skip AMD: libpfm4 does not start')
-        return False
-    failed = False
+            failed |= check_source('perfmon', label, model, perfmon, differences)
     for model, pmu in PFM.items():
-        events = pfm_events(lib, pmu)
-        if not events:
-            print(f'skip {model}: libpfm4 has no {pmu}')
-            continue
-        with open(os.path.join(MODELS, model + '.c')) as f:
-            counted = set(COUNTED.findall(f.read()))
-        table = list(rows(model))
-        wrong = [f'{name} {select:02x}/{umask:02x} {why}' for name, select, umask, _ in table
-                 for why in [pfm_wrong(events, name, select, umask, name in counted)] if why]
-        wrong += [f'{name} on counters {mask:02x}' for name, select, _, mask in table
-                  if mask != (0x15 if select == 0x03 else 0x3f)]
-        if not table or not counted or wrong:
-            print(f'not ok {model} libpfm4:', ', '.join(wrong) or 'no rows')
-            failed = True
+        if model.startswith('zen'):
+            failed |= check_amd(pmu, model, pfm, differences)
         else:
-            print(f'ok {model} libpfm4: {len(table)} events')
+            failed |= check_source('libpfm4', pmu, model, pfm, differences)
+    every = {f[:-2] for f in os.listdir(MODELS) if f.endswith('.c')}
+    failed |= report('each model has a second source', len(every),
+                     sorted(m for m in every - set(LISTS) - set(PFM)
+                            if not m.startswith('generic')))
+    failed |= report('differences', len(differences.known), differences.stale())
     return failed
 
 
 if len(sys.argv) == 3 and sys.argv[1] == '--update':
     update(sys.argv[2])
+elif len(sys.argv) == 3 and sys.argv[1] == '--update-pfm':
+    update_pfm(sys.argv[2])
 else:
-    sys.exit(check() | check_pfm())
+    sys.exit(check())

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 240
 #
 # The kernel module builds without a warning, objtool's included, and takes
 # nothing from the kernel that the core does not need.
@@ -15,7 +16,7 @@ if [ $rc = 77 ]; then
 	echo "skip module: $(cat "$tmp/log")"
 	exit 0
 fi
-if [ $rc != 0 ] || [ ! -e "$tmp/out/vpmu_core.ko" ]; then
+if [ $rc != 0 ] || [ ! -e "$tmp/out/vpmu_kvm.ko" ]; then
 	cat "$tmp/log"
 	echo "not ok module builds: exit status $rc"
 	exit 1
@@ -37,8 +38,8 @@ else
 	echo "ok core needs four functions"
 fi
 
-if modinfo -F license "$tmp/out/vpmu_core.ko" | grep -qx GPL; then
+if modinfo -F license "$tmp/out/vpmu_kvm.ko" | grep -qx GPL; then
 	echo "ok module names its licence"
 else
-	echo "not ok module names its licence: $(modinfo -F license "$tmp/out/vpmu_core.ko")"
+	echo "not ok module names its licence: $(modinfo -F license "$tmp/out/vpmu_kvm.ko")"
 fi

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 240
 #
 # What a reader would otherwise have to check: licence lines, width, blanks,
 # leftovers, scripts.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 240
 #
 # The core is freestanding: for each architecture it compiles without a warning,
 # without floating point, VLAs or big frames, and needs nothing from outside but

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /* Conditional branches of every form, taken and not, in patterns of eight. */
 #include "guest.h"
+#ifdef __i386__
+#define jrcxz jecxz
+#endif
 #define N 8000
 
 	EXPECT	insns=(1 + 28 * N + N / 2 + N / 4 + N / 2 + 3), \

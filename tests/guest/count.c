@@ -84,6 +84,83 @@ static const struct event skylake[] = {
 	{ NULL, 0, 0, 0 }
 };
 
+static const struct event nehalem[] = {
+	{ "any_p", PERF_TYPE_RAW, 0x01c0, BIT(INSNS) },
+	{ "cond", PERF_TYPE_RAW, 0x01c4, COND },
+	{ "call", PERF_TYPE_RAW, 0x02c4, CALLS },
+	{ "branches", PERF_TYPE_RAW, 0x04c4, BRANCHES },
+	{ NULL, 0, 0, 0 }
+};
+static const struct event core2[] = {
+	{ "taken", PERF_TYPE_RAW, 0x0cc4, NEAR_TAKEN | BIT(FAR) },
+	{ "branches", PERF_TYPE_RAW, 0x00c4, BRANCHES },
+	{ NULL, 0, 0, 0 }
+};
+static const struct event core_duo[] = {
+	{ "branches", PERF_TYPE_RAW, 0x00c4, BRANCHES },
+	{ "taken", PERF_TYPE_RAW, 0x00c9, NEAR_TAKEN | BIT(FAR) },
+	{ NULL, 0, 0, 0 }
+};
+static const struct event bonnell[] = {
+	{ "cond", PERF_TYPE_RAW, 0x0188, COND },
+	{ "uncond", PERF_TYPE_RAW, 0x0288, BIT(JMP) },
+	{ "indirect_jmp", PERF_TYPE_RAW, 0x0488, BIT(JMP_IND) },
+	{ "return", PERF_TYPE_RAW, 0x0888, BIT(RET) },
+	{ "direct_call", PERF_TYPE_RAW, 0x1088, BIT(CALL) },
+	{ "indirect_call", PERF_TYPE_RAW, 0x2088, BIT(CALL_IND) },
+	{ "cond_taken", PERF_TYPE_RAW, 0x4188, BIT(TAKEN) },
+	{ "taken", PERF_TYPE_RAW, 0x0cc4, NEAR_TAKEN | BIT(FAR) },
+	{ NULL, 0, 0, 0 }
+};
+static const struct event atom[] = {
+	{ "cond", PERF_TYPE_RAW, 0x7ec4, COND },
+	{ "far", PERF_TYPE_RAW, 0xbfc4, BIT(FAR) },
+	{ "indirect", PERF_TYPE_RAW, 0xebc4, INDIRECT },
+	{ "return", PERF_TYPE_RAW, 0xf7c4, BIT(RET) },
+	{ "call", PERF_TYPE_RAW, 0xf9c4, CALLS },
+	{ "indirect_call", PERF_TYPE_RAW, 0xfbc4, BIT(CALL_IND) },
+	{ "direct_call", PERF_TYPE_RAW, 0xfdc4, BIT(CALL) },
+	{ "cond_taken", PERF_TYPE_RAW, 0xfec4, BIT(TAKEN) },
+	{ NULL, 0, 0, 0 }
+};
+
+static const struct event darkmont[] = {
+	{ "cond_taken", PERF_TYPE_RAW, 0x03c4, BIT(TAKEN) },
+	{ "cond_ntaken", PERF_TYPE_RAW, 0x04c4, BIT(NOT_TAKEN) },
+	{ "cond", PERF_TYPE_RAW, 0x07c4, COND },
+	{ "return", PERF_TYPE_RAW, 0x08c4, BIT(RET) },
+	{ "indirect_call", PERF_TYPE_RAW, 0x10c4, BIT(CALL_IND) },
+	{ "direct_call", PERF_TYPE_RAW, 0x20c4, BIT(CALL) },
+	{ "indirect_jmp", PERF_TYPE_RAW, 0x40c4, BIT(JMP_IND) },
+	{ "indirect_or_return", PERF_TYPE_RAW, 0x58c4, INDIRECT | BIT(RET) },
+	{ "direct_jmp", PERF_TYPE_RAW, 0x80c4, BIT(JMP) },
+	{ "near_taken", PERF_TYPE_RAW, 0xfbc4, NEAR_TAKEN },
+	{ NULL, 0, 0, 0 }
+};
+
+/* Whose they are, by the model that CPUID displays; icelake's are the others'. */
+static const struct {
+	const struct event *events;
+	uint8_t models[8];
+} tables[] = {
+	{ core_duo, { 14 } },
+	{ core2, { 15, 23 } },
+	{ nehalem, { 26, 44 } },
+	{ bonnell, { 28 } },
+	{ atom, { 87, 95, 133, 134 } },
+	{ darkmont, { 221 } },
+	{ skylake, { 42, 58, 60, 61, 85, 94 } },
+};
+
+static const struct event zen[] = {
+	{ "branches", PERF_TYPE_RAW, 0xc2, BRANCHES },
+	{ "taken", PERF_TYPE_RAW, 0xc4, NEAR_TAKEN | BIT(FAR) },
+	{ "far", PERF_TYPE_RAW, 0xc6, BIT(FAR) },
+	{ "near_return", PERF_TYPE_RAW, 0xc8, BIT(RET) },
+	{ "cond", PERF_TYPE_RAW, 0xd1, COND },
+	{ NULL, 0, 0, 0 }
+};
+
 static struct {
 	long runs, neighbours, extra;
 	bool kinds, stepping, print;
@@ -289,9 +366,17 @@ static void check(const char *path, const char *name, const uint64_t *expect,
 	putchar('\n');
 }
 
+static const struct event *kinds_of(unsigned int model)
+{
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (memchr(tables[i].models, model, sizeof(tables[i].models)))
+			return tables[i].events;
+	return icelake;
+}
+
 static void check_program(const char *path)
 {
-	unsigned int eax = 0, ebx, ecx, edx, model, counters;
+	unsigned int eax = 0, ebx, ecx, edx, model, counters, vendor = 0;
 	const char *name = strrchr(path, '/');
 	const struct event *events[MAX_EVENTS] = { &instructions, &branches };
 	const struct event *e;
@@ -316,9 +401,10 @@ static void check_program(const char *path)
 	counters = eax >> 8 & 0xff;
 	if (!counters) /* a paravirtual PMU: four events at least */
 		counters = 3;
+	__get_cpuid(0, &eax, &vendor, &ecx, &edx);
 	__get_cpuid(1, &eax, &ebx, &ecx, &edx);
 	model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
-	e = model == 85 ? skylake : icelake;
+	e = vendor == signature_AMD_ebx ? zen : kinds_of(model);
 	while (e->name) {
 		for (n = 1; n <= counters && n < MAX_EVENTS && e->name; n++)
 			events[n] = e++;

@@ -35,9 +35,15 @@
 
 /* 3 instructions, 1 far */
 .macro EXIT
+#ifdef __i386__
+	mov	$1, %eax
+	xor	%ebx, %ebx
+	int	$0x80
+#else
 	mov	$SYS_exit, %eax
 	xor	%edi, %edi
 	syscall
+#endif
 .endm
 
 /* The way out when a program finds something wrong: never run otherwise. */

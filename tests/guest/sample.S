@@ -6,7 +6,9 @@
  * loop, and branch number 4n is the last JNZ, as is each other one.
  */
 #include "guest.h"
+#ifndef N
 #define N 300007
+#endif
 
 	EXPECT	insns=(1 + 10 * N + 3), taken=(2 * N - 1), not_taken=(N + 1), jmp=N, far=1
 

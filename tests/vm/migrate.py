@@ -7,9 +7,13 @@ and ends with its last QEMU's status. The guest is stopped after a while, saved
 to a file, and goes on in a new QEMU that loads it. The policy is another one each
 time, and the new host has an event of its own, that leaves pinned ones alone.
 """
-import json, os, random, socket, subprocess, sys, tempfile, time
+import atexit, json, os, random, socket, subprocess, sys, tempfile, time
 
 POLICIES = ("shared", "cpu0:instructions"), ("direct", None), ("mediated", "cpu0:rc4:H")
+
+
+class Ended(Exception):
+    """QEMU has ended by itself."""
 
 
 class Qemu:
@@ -22,6 +26,7 @@ class Qemu:
         self.process = subprocess.Popen(
             args + ["-qmp", f"unix:{self.path},server=on,wait=off", "-S",
                     "-serial", f"file:{self.log}"] + more, stdin=subprocess.DEVNULL)
+        atexit.register(self.process.kill)
         self.qmp = self.connect()
         self.ask("qmp_capabilities")
         if event:
@@ -32,7 +37,7 @@ class Qemu:
 
     def connect(self):
         s = socket.socket(socket.AF_UNIX)
-        for _ in range(200):
+        while self.process.poll() is None:
             try:
                 s.connect(self.path)
                 f = s.makefile("rw")
@@ -40,15 +45,21 @@ class Qemu:
                 return f
             except OSError:
                 time.sleep(0.05)
-        raise SystemExit("QEMU does not answer")
+        raise Ended
 
     def ask(self, command, **arguments):
-        self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        self.qmp.flush()
+        try:
+            self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+            self.qmp.flush()
+        except (BrokenPipeError, ConnectionResetError):
+            raise Ended from None
         while True:
-            line = self.qmp.readline()
-            if not line:
-                raise EOFError
+            try:
+                line = self.qmp.readline()
+            except ConnectionResetError:
+                raise Ended from None
+            if not line.endswith("\n"):
+                raise Ended
             reply = json.loads(line)
             if "error" in reply:
                 raise SystemExit(f"{command}: {reply['error']['desc']}")
@@ -56,14 +67,14 @@ class Qemu:
                 return reply["return"]
 
     def until(self, command, status):
-        for _ in range(600):
+        while True:
             found = self.ask(command).get("status")
             if found == status:
                 return
             if found == "failed":
                 break
             time.sleep(0.05)
-        raise SystemExit(f"{command}: {found}, not {status}")
+        raise SystemExit(f"{command}: {found}, not {status}: {self.ask(command)}")
 
     def output(self):
         with open(self.log) as f:
@@ -76,7 +87,10 @@ def main():
     moved, state = 0, None
     with tempfile.TemporaryDirectory() as folder:
         for n in range(moves + 1):
-            qemu = Qemu(args, folder, n, state)
+            try:
+                qemu = Qemu(args, folder, n, state)
+            except Ended:
+                raise SystemExit(f"QEMU {n} has ended before its guest went on") from None
             try:
                 qemu.ask("cont")
                 if n < moves:
@@ -87,9 +101,9 @@ def main():
                     qemu.until("query-migrate", "completed")
                     qemu.ask("quit")
                     moved += 1
-            except (EOFError, BrokenPipeError, ConnectionResetError):
-                n = moves  # the guest has ended by itself
-            status = qemu.process.wait(120)
+            except Ended:
+                n = moves  # the guest has, by its exit device
+            status = qemu.process.wait()
             sys.stdout.write(qemu.output())
             if n == moves:
                 break

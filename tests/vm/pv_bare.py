@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The host's part in tests of the paravirtual PMU without an operating system.
+"""The host's part in tests without an operating system.
 
 pv_bare.py QEMU OPTION...   prints the guest's serial output and ends with QEMU's
-status. When the guest says "take", eight pinned events of the host take the counters
-of vCPU 0; when it says "done N", it has left nothing open and has N vCPUs. Then it
-gets a byte.
+status. When the guest says "look", nothing may be open; when it says "take", eight
+pinned events of the host take the counters of vCPU 0; when it says "done N", it has
+left nothing open and has N vCPUs. "event SPEC" adds an event of the host, "gone"
+removes all; with "owner OWNER LOSS GENERATION" vCPU 0's branch records must be so.
+Then it gets a byte.
 """
 import json, socket, subprocess, sys, tempfile, time
 
@@ -44,7 +46,28 @@ class Host:
         for _ in range(EVENTS):
             self.ask("x-vpmu-host-event-add", spec="cpu0:rc4:pinned")
 
-    def done(self, cpus):
+    def event(self, spec):
+        self.ask("x-vpmu-host-event-add", spec=spec)
+
+    def gone(self):
+        for event in self.ask("x-query-vpmu-host-events"):
+            self.ask("x-vpmu-host-event-remove", id=event["id"])
+
+    def owner(self, *want):
+        r = self.ask("x-query-vpmu")["cpus"][0]["branch-records"]
+        text = self.ask("human-monitor-command", **{"command-line": "info vpmu"})
+        found = (r["owner"], r["loss"], str(r["generation"]))
+        if found != want or "branch records: {}, {}, generation {}".format(*want) not in text:
+            print(f"not ok owner: found {found}, not {want}: {text}", flush=True)
+        else:
+            print("ok owner " + " ".join(want), flush=True)
+
+    def look(self):
+        events = self.ask("x-query-vpmu")["pv"]["events"]
+        print(f"not ok forgotten: {len(events)} events" if events else "ok forgotten", flush=True)
+
+    def done(self, n_cpus):
+        cpus = int(n_cpus)
         info = self.ask("x-query-vpmu")
         events = info["pv"]["events"]
         owned = [s for c in info["cpus"] for s in c["slots"] if s["owner"] != "none"]
@@ -73,8 +96,8 @@ def main():
             for line in qemu.stdout:
                 line = line.decode(errors="replace").rstrip()
                 word, *more = line.split() or [""]
-                if word in ("take", "done"):
-                    host.take() if word == "take" else host.done(int(more[0]))
+                if word in ("take", "look", "done", "event", "gone", "owner"):
+                    getattr(host, word)(*more)
                     qemu.stdin.write(b"\n")
                     qemu.stdin.flush()
                 elif line:

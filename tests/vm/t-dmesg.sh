@@ -19,6 +19,30 @@ in_guest SapphireRapids --cpu SapphireRapids --root -- "$scripts/boot-log" \
 in_guest Skylake-Server --cpu Skylake-Server --root -- "$scripts/boot-log" \
 	'Skylake events' 'full-width counters' 'Intel PMU driver'
 
+# driver MODEL TEXT: the tables that Linux takes for one of older_models.
+driver() { in_guest "$1" --cpu "$1" --root -- "$scripts/boot-log" "$2 events" 'Intel PMU driver'; }
+driver core2duo Core2
+driver Conroe Core2
+driver Penryn Core2
+driver Nehalem Nehalem
+driver Westmere Westmere
+driver SandyBridge SandyBridge
+driver IvyBridge IvyBridge
+driver Haswell Haswell
+driver Broadwell Broadwell
+driver Skylake-Client Skylake
+driver Cascadelake-Server Skylake
+driver Cooperlake Skylake
+driver KnightsMill 'Knights Landing/Mill'
+driver Denverton Goldmont
+driver Snowridge Tremont
+
+# A model that Linux does not know, of each version that has a driver of its own.
+for version in 1 2 5; do
+	in_guest "unknown/$version" --cpu "Icelake-Server,model=200,pmu-version=$version" --root -- \
+		"$scripts/boot-log" 'generic architected perfmon' ' PMU driver'
+done
+
 # Version 1 has neither fixed counters nor global control.
 for version in 1 2 3 4 5; do
 	# shellcheck disable=SC2016 # for the guest's shell

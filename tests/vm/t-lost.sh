@@ -4,7 +4,7 @@
 #
 # Eight pinned counters of a guest beside three events of the host: exactly the three
 # youngest are lost, the guest is told, what it is told makes the counts right, and
-# what never counted is not counted. What is typed for all that is refused with its
+# what never counted is not counted. PEBS goes the same way by itself. What is typed for all that is refused with its
 # place when it is wrong; the trace is well formed.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
@@ -53,7 +53,7 @@ if [[ typed == *$only* ]]; then
 		case_of "typed $options is refused" "$wrong"
 	done
 fi
-for t in always switched policies filter command trace; do
+for t in always switched pebs policies filter command trace; do
 	[[ $t != *$only* ]] || timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/lost.py" "$t"
 done
 exit 0

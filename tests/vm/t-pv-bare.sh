@@ -50,8 +50,9 @@ refused() { # NAME WORDS CPU
 	fi
 }
 refused version 'pmu-pv=v3: needed: off, v2, v1 or both' $model,pmu-pv=v3
+refused call 'pmu-pv-call=x: needed: hypercall, doorbell or both' $model,pmu-pv=v2,pmu-pv-call=x
 refused events 'n_events: asked 0x2001, available 0x2000' $model,pmu-pv=v2,pmu-pv-events=8193
-refused AMD 'pmu-pv: no PMU for this vendor' EPYC,pmu-pv=v2
+refused vendor 'pmu-pv: no PMU for this vendor' YongFeng,pmu-pv=v2
 
 exact off pv $model,pmu-pv=off abi=0
 exact 'off, PMU' pv $model,pmu=on abi=0
@@ -59,6 +60,8 @@ exact 'off, SVM' pv $model,svm=on abi=0
 for m in $(models); do
 	exact "v2, $m" pv "$m,pmu-pv=v2" abi=2
 done
+exact 'v2, doorbell too' pv $model,pmu-pv=v2,pmu-pv-call=both 'abi=2 bell=1'
+exact 'doorbell alone' pv $model,pmu=on,pmu-pv=v2,pmu-pv-call=doorbell bell=2
 exact v1 pv $model,pmu-pv=v1 abi=1
 exact 'both, PMU' pv $model,pmu=on,pmu-pv=both abi=3
 exact 'both, direct' pv $model,pmu-policy=direct,pmu-pv=both abi=3

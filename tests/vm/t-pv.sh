@@ -42,6 +42,24 @@ refused() {
 		fi' sh "$driver" "$1"
 }
 
+# Hypercalls and what they do are in the trace.
+traced() {
+	local out
+	out=$("$VPMU_BUILD/vpmu" run --pmu pv --kernel "$suite" --trace "$TMPDIR/trace" -- \
+		perf record -q -o /dev/null -e instructions:u -c 100000 true 2>&1 </dev/null) ||
+		echo "not ok $suite/trace: status $?: $out"
+	case_of "$suite/trace" "$(python3 - "$TMPDIR/trace" <<-'END'
+		import json, re, sys
+		names = [e["name"] for e in json.load(open(sys.argv[1]))["traceEvents"]
+		         if e["ph"] in "iX"]
+		for want in r"hypercall SETUP", r"hypercall BATCH of \d+", r"event \d+", \
+		        r"overflow of event \d+":
+		    if not any(re.fullmatch(want, n) for n in names):
+		        print(f"no {want}", end=" ")
+		END
+	)"
+}
+
 for suite in bookworm bookworm-backports; do
 	[ -z "$only" ] || [ "$suite" = "$only" ] || continue
 	if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" "$suite" 2>"$TMPDIR/log") ||
@@ -49,10 +67,13 @@ for suite in bookworm bookworm-backports; do
 		echo "skip $suite: $(tail -n 1 "$TMPDIR/log")"
 		continue
 	fi
-	pv v2 pv 2 --smp 2 -- loaded default exact ways process sampling top limit reload hotplug
-	HOST_BUSY=$(awk -v cpus="$(nproc)" '$1 > cpus + 1 { print "the load here is " $1 }' /proc/loadavg) \
-		pv many pv 2 --append vpmu_guest.counters=8 -- many
-	pv v1 pv,abi=2010 1 --smp 2 -- loaded default exact ways process sampling top reload hotplug
+	pv v2 pv 2 --smp 2 -- loaded default refused kinds exact ways process sampling top limit reload hotplug
+	pv no-kprobes pv 2 --smp 2 --append vpmu_guest.kprobes=0 -- unthrottled sampling
+	pv storm pv 2 --smp 2 -- sweep storm
+	pv storm-v1 pv,abi=2010 1 --smp 2 -- sweep storm
+	traced
+	pv v1 pv,abi=2010 1 --smp 2 -- loaded default refused kinds exact ways process sampling top reload hotplug
+	pv doorbell pv 2 --cpu Icelake-Server-v6,pmu-pv-call=doorbell --smp 2 -- loaded exact sampling
 	pv both both 2 --smp 2 -- both
 	refused none
 	refused arch

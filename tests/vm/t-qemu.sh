@@ -27,10 +27,12 @@ refused() { # NAME WORDS OPTION...
 refused icount 'cannot be combined with -icount' -cpu $model,pmu=on -icount shift=0
 refused record 'cannot be combined with -icount' -cpu $model,pmu=on \
 	-icount "shift=auto,rr=record,rrfile=$TMPDIR/rr.bin"
-refused AMD 'no PMU for this vendor' -cpu EPYC,check=off,pmu=on
+refused vendor 'no PMU for this vendor' -cpu YongFeng,check=off,pmu=on
 refused version 'asked 0x6, available 0x5' -cpu $model,pmu=on,pmu-version=6
 refused counters 'asked 0x9, available 0x8' -cpu $model,pmu=on,pmu-gp=9
 refused 'fixed counters' 'asked 0x4, available 0x3' -cpu $model,pmu=on,pmu-fixed=4
+refused 'version without a PMU' 'pmu-version: found no PMU' -cpu $model,pmu=off,pmu-version=2
+refused 'counters without a PMU' 'pmu-gp: found no PMU' -cpu $model,pmu=off,pmu-gp=2
 
 # Every row of the exact guest, under NAME; one case for all of them.
 same_rows() { # NAME OUTPUT STATUS

@@ -51,8 +51,9 @@ t_usage() {
 	rc=$?
 	has unknown-option "$out" 'did you mean --memory'
 	same unknown-option-status "$rc" 125
-	"$vpmu" run --uarch on -- true 2>/dev/null
-	same not-an-option $? 125
+	"$vpmu" run --uarch of -- true 2>/dev/null
+	same bad-uarch $? 125
+	has uarch "$("$vpmu" run --dry-run --uarch on 2>/dev/null)" 'pmu=on,pmu-uarch=on'
 	out=$("$vpmu" rnu -- true 2>&1)
 	has unknown-verb "$out" 'did you mean run'
 	"$vpmu" run 2>/dev/null
@@ -342,6 +343,36 @@ print(j["exit_status"], j["boot_ms"] > 0, j["kernel"] != "")')" '9 True True'
 	same messages "$(cat messages)" ''
 }
 
+# The second one does not boot, counts the same, and shares nothing with the first.
+t_snapshot() {
+	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/vpmu i seen=() found=() from=() file part
+	local loop='i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done'
+	[ -w "$cache" ] || { skip snapshot "$cache cannot be written"; return; }
+	rm -f "$cache"/snapshot-*
+	part=$cache/snapshot-0.part$(sh -c 'echo $$') # of one that was killed
+	touch "$part"
+	for i in 1 2 3 4; do
+		# One that was cut off is not believed.
+		[ $i != 4 ] || for file in "$cache"/snapshot-*; do truncate -s 30M "$file"; done
+		found+=("$(run --snapshot --stats stats.json -- sh -c '
+			cat /proc/sys/kernel/random/boot_id; od -An -N16 -tx1 /dev/urandom; date +%s; hostname
+			perf stat -x, -e instructions:u -o count dash -c "$1"; grep instr count | cut -d, -f1' \
+			sh "$loop")")
+		from+=("$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')")
+	done
+	same snapshot-rest "$(ls "$part" 2>/dev/null)" ''
+	same snapshot-used "${from[*]}" 'boot snapshot snapshot boot'
+	same snapshot-alone "$(printf '%s\n' "${found[@]}" | sed -n '1~5p;2~5p' | sort -u | wc -l)" 8
+	same snapshot-host "$(printf '%s\n' "${found[@]}" | sed -n '4~5p' | sort -u)" "$(hostname)"
+	for i in "${found[@]}"; do
+		i=$(($(date +%s) - $(sed -n 3p <<<"$i")))
+		[ $i -ge 0 ] && [ $i -lt 600 ] && seen+=(now)
+	done
+	same snapshot-time "${seen[*]}" 'now now now now'
+	same snapshot-counts "$(printf '%s\n' "${found[@]}" | sed -n '5~5p' | sort -u | grep -c .)" 1
+	rm -f "$cache"/snapshot-*
+}
+
 t_cache() {
 	local out
 	out=$(XDG_CACHE_HOME=/proc/nowhere "$vpmu" run -- true 2>&1)
@@ -385,7 +416,7 @@ t_terminal() {
 
 TMPDIR_OF=$work
 for t in usage streams large closed_stdout lines status signals environment \
-		perf counters directories full two no_network leftovers cache user terminal; do
+		perf counters directories full two no_network leftovers snapshot cache user terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done
 exit 0

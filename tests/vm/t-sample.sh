@@ -14,6 +14,14 @@ read -r sample instructions branches < <("$programs/count" -x "$programs/sample"
 for model in $(models); do
 	in_guest "$model" --cpu "$model" --root -- "$scripts/sampling" "$sample" "$model"
 done
+# Two counters of 40 bits, fixed ones, no full-width writes; and no global control at all,
+# so that the handler stops each counter by itself and looks at each for an overflow.
+for model in core2duo Nehalem; do
+	in_guest "$model" --cpu "$model" --root -- "$scripts/sampling" "$sample" "$model"
+done
+in_guest version1 --cpu Icelake-Server-v6,pmu-version=1 --root -- "$scripts/sampling" "$sample" Icelake
+in_guest generic1 --cpu Icelake-Server,model=200,pmu-version=1 --root -- \
+	"$scripts/sampling" "$sample" generic
 in_guest smp2 --smp 2 --root -- "$scripts/sampling" "$sample" Icelake
 in_guest call-graph --root -- "$scripts/sampling" "$sample" Icelake --call-graph fp
 in_guest tools --smp 2 --root -- "$scripts/tools" "$sample" "$instructions" "$branches"

@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 180
+#
+# What make install puts there is enough for a program in C and in C++: headers,
+# pkg-config, the shared library under its version, which exports what the headers
+# declare and nothing else, and the manual of each public function.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+build=${VPMU_BUILD:-$PWD/build}
+dest=$(mktemp -d)
+trap 'rm -rf "$dest"' EXIT
+
+case_of() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi; }
+
+if ! DESTDIR=$dest meson install -C "$build" --no-rebuild --quiet >"$dest/log" 2>&1; then
+	echo "not ok install: $(tail -n 1 "$dest/log")"
+	exit 1
+fi
+pc=$(find "$dest" -name vpmu.pc)
+lib=$(dirname "$(find "$dest" -name 'libvpmu.so.0')")
+export PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$dest LD_LIBRARY_PATH=$lib
+version=$("$build/vpmu" --version | cut -d' ' -f2)
+case_of version "$([ "$(pkg-config --modversion vpmu)" = "$version" ] || pkg-config --modversion vpmu)"
+case_of 'shared library' "$([[ $(readelf -d "$lib/libvpmu.so.$version") == *'soname: [libvpmu.so.0]'* ]] ||
+	echo 'no SONAME of libvpmu.so.0')"
+
+# Pre-processed, so that macros and comments are gone; defined there is not declared.
+declared() {
+	local header
+	for header in include/vpmu/*.h; do
+		cc -std=c11 -E -P -Iinclude "$header"
+	done | tr '\n' ' ' | sed -E 's,\<(enum|struct) vpmu_[a-z0-9_]+,x,g' | sed 's/[;{}]/\n/g' | grep -vE '\<static\>|\<typedef\>' |
+		grep -oE '^ *extern .*\<vpmu_[a-z0-9_]+|^ *[A-Za-z_][A-Za-z0-9_ ]*[ *]vpmu_[a-z0-9_]+ *[(]' |
+		sed 's/ *(*$//; s/.*[ *]//' | sort -u
+}
+case_of 'exported symbols' "$(diff <(declared) <(nm -D --defined-only "$lib/libvpmu.so.0" |
+	awk '{ print $3 }' | sed 's/@.*//' | grep -vx VPMU_0 | sort -u) | grep '^[<>]' | head -n 5 | paste -sd' ')"
+case_of 'versioned symbols' "$(nm -D --defined-only "$lib/libvpmu.so.0" | grep vpmu_ | grep -v '@@VPMU_0' | head -n 1)"
+
+# The example alone, as docs/EMBEDDING.md says.
+read -ra flags < <(pkg-config --cflags --libs vpmu)
+cp examples/embed.c "$dest/"
+case_of 'embed.c compiles' "$(cc -std=c11 -Wall -Wextra -Werror "$dest/embed.c" -o "$dest/embed" "${flags[@]}" 2>&1 | head -n 3)"
+case_of 'embed.c is linked with the library' "$([[ $(ldd "$dest/embed") == *'libvpmu.so.0 => '* ]] || ldd "$dest/embed" | paste -sd' ')"
+case_of 'embed.c runs' "$([ "$("$dest/embed" | tail -n 1)" = 'counter 0: 1500' ] || "$dest/embed" 2>&1 | tail -n 1)"
+
+# A VMM on KVM, as docs/VMM.md says.
+read -ra kvm < <(pkg-config --cflags --libs vpmu-kvm)
+cp examples/kvm-doorbell.c "$dest/"
+case_of 'kvm-doorbell.c compiles' "$(cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "$dest/kvm-doorbell.c" -o "$dest/kvm-doorbell" "${kvm[@]}" 2>&1 | head -n 3)"
+
+cat >"$dest/prog.cc" <<'END'
+#include <iostream>
+#include <string>
+#include <vpmu/vpmu.hpp>
+
+int main()
+{
+	const vpmu_model *model = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106);
+	const vpmu_event_def *event = vpmu_event_find(model, 0xc0, -1);
+	std::cout << std::string(model->name) << " " << event->name << "\n";
+}
+END
+case_of 'C++ compiles' "$(c++ -std=c++17 -Wall -Wextra -Werror "$dest/prog.cc" -o "$dest/prog" "${flags[@]}" 2>&1 | head -n 3)"
+case_of 'C++ runs' "$([ "$("$dest/prog")" = 'icelake-server INST_RETIRED.ANY_P' ] || "$dest/prog" 2>&1)"
+
+missing=$(declared | grep -vE '_ops$|^vpmu_arch_event$|^vpmu_lbr_(select|ctl)$' | while read -r name; do
+	grep -qrE "^vpmu_.*\\b$name\\b.*[\\]- " "$dest"/*/*/share/man/man3 || echo "$name"
+done | head -n 3)
+case_of 'a page for each function' "$missing"
+case_of completion "$([ -n "$(find "$dest" -path '*bash-completion/completions/vpmu')" ] || echo missing)"

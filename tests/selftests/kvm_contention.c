@@ -1,0 +1,981 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who wins when a guest of KVM counts and its host has perf events of its own.
+ *
+ * The guest's counter (K) is programmed by the guest, by WRMSR; it counts branches,
+ * which no fixed counter does. This program is the guest's VMM: each of its steps is
+ * one entry into a guest of four instructions, whose only branches are those of a
+ * LOOP that jumps to itself, so that what K must read is known to the branch. Between
+ * two steps it opens and closes events of the host, on the CPU and on its own thread,
+ * which is the vCPU's.
+ *
+ * K is active when what retired has moved it by as much, and otherwise in error. A
+ * state of a host's event is what read(2) tells, as in perf_contention.c. A result
+ * counts when two runs in a row agree; each is held against what the kernel's rules
+ * say. The cases are those of the vPMU document of August 2023 and of its review.
+ *
+ * Needs root, /dev/kvm with a PMU for guests, AMD's or Intel's. Real processors of AMD
+ * count each VMRUN as a branch of the guest; there K reads more than this expects.
+ * Builds alone: gcc -O2 -Wall -pthread -o kvm_contention kvm_contention.c
+ */
+#define _GNU_SOURCE
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kvm.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXIT_PASS 0 /* as KSFT_PASS, KSFT_FAIL and KSFT_SKIP */
+#define EXIT_FAIL 1
+#define EXIT_SKIP 4
+
+#define MAX_COUNTERS 32
+#define TRIES 20
+#define LONG_MS 10000
+#define LIMIT_S 300 /* for everything */
+#define NS_PER_MS 1000000ull
+
+#define MUX "/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms"
+#define WATCHDOG "/proc/sys/kernel/nmi_watchdog"
+
+static bool json;
+static unsigned int n_counters; /* of the host; the guest has as many */
+static char old_mux[32], old_watchdog[32];
+
+/* ---- the end */
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static void read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+}
+
+static void restore(void)
+{
+	if (old_mux[0])
+		write_file(MUX, old_mux);
+	if (old_watchdog[0])
+		write_file(WATCHDOG, old_watchdog);
+}
+
+static void __attribute__((noreturn, format(printf, 2, 3)))
+end(int status, const char *format, ...)
+{
+	FILE *to = json ? stderr : stdout;
+	va_list ap;
+
+	va_start(ap, format);
+	fprintf(to, status == EXIT_SKIP ? "1..0 # SKIP " : "Bail out! ");
+	vfprintf(to, format, ap);
+	fprintf(to, "\n");
+	va_end(ap);
+	exit(status);
+}
+
+static void on_alarm(int sig)
+{
+	static const char late[] = "Bail out! took too long\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, late, sizeof(late) - 1) < 0)
+		_exit(EXIT_FAIL);
+	restore();
+	_exit(EXIT_FAIL);
+}
+
+/* ---- the guest */
+
+#define CODE_WRMSR 0x1000
+#define CODE_RDMSR 0x1010
+#define CODE_LOOP 0x1020
+#define CODE_FAULT 0x1030
+#define PORT_DONE 0x10
+#define PORT_FAULT 0x11
+
+static const uint8_t code_wrmsr[] = {0x0f, 0x30, 0xe6, PORT_DONE};
+static const uint8_t code_rdmsr[] = {0x0f, 0x32, 0xe6, PORT_DONE};
+static const uint8_t code_loop[] = {0xe2, 0xfe, 0xe6, PORT_DONE}; /* CX times */
+static const uint8_t code_fault[] = {0xe6, PORT_FAULT};
+
+static int vcpu_fd;
+static struct kvm_run *kvm_run;
+static struct kvm_sregs real_mode;
+static uint8_t *memory;
+
+/* The PMU as the guest sees it. */
+static uint32_t msr_select, msr_count, msr_step, msr_global;
+static uint64_t select_branches, select_other; /* ring 0 and 3, enabled */
+
+static void require(long result, const char *what)
+{
+	if (result < 0)
+		end(EXIT_FAIL, "%s: %s", what, strerror(errno));
+}
+
+static void place(unsigned int address, const void *code, size_t size)
+{
+	memcpy(memory + address, code, size);
+}
+
+static void load_code(void)
+{
+	const uint16_t gp[2] = {CODE_FAULT, 0};
+
+	place(CODE_WRMSR, code_wrmsr, sizeof(code_wrmsr));
+	place(CODE_RDMSR, code_rdmsr, sizeof(code_rdmsr));
+	place(CODE_LOOP, code_loop, sizeof(code_loop));
+	place(CODE_FAULT, code_fault, sizeof(code_fault));
+	place(13 * 4, gp, sizeof(gp));
+}
+
+/* One entry, until the OUT. Returns false after a fault. */
+static bool guest_enter(struct kvm_regs *regs)
+{
+	require(ioctl(vcpu_fd, KVM_SET_REGS, regs), "KVM_SET_REGS");
+	while (ioctl(vcpu_fd, KVM_RUN, 0) < 0)
+		if (errno != EINTR && errno != EAGAIN)
+			end(EXIT_FAIL, "KVM_RUN: %s", strerror(errno));
+	if (kvm_run->exit_reason != KVM_EXIT_IO)
+		end(EXIT_FAIL, "the guest left with reason %u", kvm_run->exit_reason);
+	require(ioctl(vcpu_fd, KVM_GET_REGS, regs), "KVM_GET_REGS");
+	return kvm_run->io.port == PORT_DONE;
+}
+
+static bool guest_step(struct kvm_regs *regs, uint64_t rip)
+{
+	regs->rip = rip;
+	regs->rsp = 0x8000;
+	regs->rflags = 2;
+	return guest_enter(regs);
+}
+
+static bool guest_wrmsr(uint32_t msr, uint64_t value)
+{
+	struct kvm_regs regs = {.rcx = msr, .rax = (uint32_t)value, .rdx = value >> 32};
+
+	return guest_step(&regs, CODE_WRMSR);
+}
+
+static bool guest_rdmsr(uint32_t msr, uint64_t *value)
+{
+	struct kvm_regs regs = {.rcx = msr};
+
+	if (!guest_step(&regs, CODE_RDMSR))
+		return false;
+	*value = (uint32_t)regs.rax | regs.rdx << 32;
+	return true;
+}
+
+static void guest_branches(unsigned int n)
+{
+	struct kvm_regs regs = {.rcx = n};
+
+	if (!guest_step(&regs, CODE_LOOP))
+		end(EXIT_FAIL, "the guest's loop faults");
+}
+
+/* The same in user mode, flat and unpaged. */
+static void guest_user_branches(unsigned int n)
+{
+	const struct kvm_segment flat = {
+		.limit = 0xffffffff, .selector = 3, .present = 1, .dpl = 3, .db = 1,
+		.s = 1, .g = 1, .type = 3,
+	};
+	struct kvm_regs regs = {.rcx = n, .rip = CODE_LOOP, .rflags = 0x3002};
+	struct kvm_sregs user = real_mode;
+
+	user.cr0 |= 1;
+	user.ds = user.es = user.ss = flat;
+	user.cs = flat;
+	user.cs.type = 11;
+	require(ioctl(vcpu_fd, KVM_SET_SREGS, &user), "KVM_SET_SREGS");
+	if (!guest_enter(&regs))
+		end(EXIT_FAIL, "the guest's loop faults");
+	require(ioctl(vcpu_fd, KVM_SET_SREGS, &real_mode), "KVM_SET_SREGS");
+}
+
+static struct kvm_cpuid2 *supported_cpuid(int kvm)
+{
+	struct kvm_cpuid2 *c = calloc(1, sizeof(*c) + 256 * sizeof(c->entries[0]));
+
+	if (!c)
+		end(EXIT_FAIL, "no memory");
+	c->nent = 256;
+	require(ioctl(kvm, KVM_GET_SUPPORTED_CPUID, c), "KVM_GET_SUPPORTED_CPUID");
+	return c;
+}
+
+static const struct kvm_cpuid_entry2 *leaf(const struct kvm_cpuid2 *c, uint32_t function)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->nent; i++)
+		if (c->entries[i].function == function)
+			return &c->entries[i];
+	return NULL;
+}
+
+/* Which registers the guest's counters have. Returns their number, 0: no PMU. */
+static unsigned int learn_pmu(const struct kvm_cpuid2 *c)
+{
+	const struct kvm_cpuid_entry2 *vendor = leaf(c, 0), *l;
+	bool core;
+
+	if (vendor && vendor->ebx == signature_INTEL_ebx) {
+		l = leaf(c, 0xa);
+		if (!l || !(l->eax & 0xff))
+			return 0;
+		msr_select = 0x186;
+		msr_count = 0xc1;
+		msr_step = 1;
+		msr_global = (l->eax & 0xff) > 1 ? 0x38f : 0;
+		select_branches = 0x4300c4;
+		select_other = 0x4300c0;
+		return l->eax >> 8 & 0xff;
+	}
+	l = leaf(c, 0x80000001);
+	core = l && l->ecx >> 23 & 1;
+	msr_select = core ? 0xc0010200 : 0xc0010000;
+	msr_count = core ? 0xc0010201 : 0xc0010004;
+	msr_step = core ? 2 : 1;
+	select_branches = 0x4300c2;
+	select_other = 0x4300c0;
+	l = leaf(c, 0x80000022);
+	if (!l || !(l->eax & 1))
+		return core ? 6 : 4;
+	msr_global = 0xc0000301;
+	return l->ebx & 0xf;
+}
+
+static void create_guest(void)
+{
+	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC), vm;
+	struct kvm_userspace_memory_region region = {.memory_size = 0x10000};
+	struct kvm_cpuid2 *cpuid;
+	unsigned int n;
+	uint64_t value;
+
+	if (kvm < 0)
+		end(EXIT_SKIP, "/dev/kvm: %s", strerror(errno));
+	vm = ioctl(kvm, KVM_CREATE_VM, 0);
+	require(vm, "KVM_CREATE_VM");
+	memory = mmap(NULL, region.memory_size, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		end(EXIT_FAIL, "no memory");
+	region.userspace_addr = (uintptr_t)memory;
+	require(ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region), "KVM_SET_USER_MEMORY_REGION");
+	vcpu_fd = ioctl(vm, KVM_CREATE_VCPU, 0);
+	require(vcpu_fd, "KVM_CREATE_VCPU");
+	cpuid = supported_cpuid(kvm);
+	n = learn_pmu(cpuid);
+	require(ioctl(vcpu_fd, KVM_SET_CPUID2, cpuid), "KVM_SET_CPUID2");
+	free(cpuid);
+	kvm_run = mmap(NULL, ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0), PROT_READ | PROT_WRITE,
+		       MAP_SHARED, vcpu_fd, 0);
+	if (kvm_run == MAP_FAILED)
+		end(EXIT_FAIL, "the vCPU cannot be mapped");
+	require(ioctl(vcpu_fd, KVM_GET_SREGS, &real_mode), "KVM_GET_SREGS");
+	real_mode.cs.base = 0;
+	real_mode.cs.selector = 0;
+	require(ioctl(vcpu_fd, KVM_SET_SREGS, &real_mode), "KVM_SET_SREGS");
+	load_code();
+	if (!n || !guest_wrmsr(msr_count, 0x55) || !guest_rdmsr(msr_count, &value) ||
+	    value != 0x55)
+		end(EXIT_SKIP, "KVM gives its guests no PMU");
+	if (n < n_counters)
+		end(EXIT_SKIP, "the guest has %u counters, the host %u", n, n_counters);
+	if (msr_global && !guest_wrmsr(msr_global, (1ull << n_counters) - 1))
+		end(EXIT_FAIL, "the guest's global control faults");
+}
+
+/* ---- the guest's counters: K is one, or several, from the first on */
+
+struct k {
+	unsigned int first, n;
+	bool active; /* moved by all that retired last */
+};
+
+static void k_select(unsigned int i, uint64_t value)
+{
+	if (!guest_wrmsr(msr_select + i * msr_step, value))
+		end(EXIT_FAIL, "a write to the event select of counter %u faults", i);
+}
+
+static void k_write(unsigned int i, uint64_t value)
+{
+	if (!guest_wrmsr(msr_count + i * msr_step, value))
+		end(EXIT_FAIL, "a write to counter %u faults", i);
+}
+
+static uint64_t k_read(unsigned int i)
+{
+	uint64_t value;
+
+	if (!guest_rdmsr(msr_count + i * msr_step, &value))
+		end(EXIT_FAIL, "a read of counter %u faults", i);
+	return value;
+}
+
+static void k_enable(const struct k *k)
+{
+	unsigned int i;
+
+	for (i = k->first; i < k->first + k->n; i++)
+		k_select(i, select_branches);
+}
+
+static void k_disable(const struct k *k)
+{
+	unsigned int i;
+
+	for (i = k->first; i < k->first + k->n; i++)
+		k_select(i, 0);
+}
+
+static void k_enable_again(const struct k *k)
+{
+	k_disable(k);
+	k_enable(k);
+}
+
+/*
+ * KVM keeps the event of a counter that is off, and its age, for the next enable with
+ * the same select: with another one in between it makes a new one.
+ */
+static void k_reset(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < n_counters; i++) {
+		k_select(i, select_other);
+		k_select(i, 0);
+		k_write(i, 0);
+	}
+}
+
+/* ---- the host's events */
+
+enum class { CP, TP, CF };
+enum state { ACTIVE, INACTIVE, ERROR, OFF, STATES };
+
+static const char *const state_name[] = {"active", "inactive", "error", "off"};
+
+struct side {
+	unsigned int n;
+	int fd[MAX_COUNTERS + 1];
+};
+
+struct reading {
+	uint64_t value, enabled, running;
+};
+
+static int open_event(enum class class, bool exclude_guest)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.pinned = class != CF,
+		.exclude_guest = exclude_guest,
+	};
+	bool task = class == TP;
+
+	return syscall(SYS_perf_event_open, &attr, task ? 0 : -1, task ? -1 : 0, -1,
+		       PERF_FLAG_FD_CLOEXEC);
+}
+
+static void come(struct side *s, enum class class, unsigned int n)
+{
+	for (s->n = 0; s->n < n; s->n++) {
+		s->fd[s->n] = open_event(class, false);
+		require(s->fd[s->n], "perf_event_open");
+	}
+}
+
+static void go(struct side *s)
+{
+	while (s->n)
+		close(s->fd[--s->n]);
+}
+
+/* Returns false in the error state. */
+static bool read_event(int fd, struct reading *r)
+{
+	ssize_t n = read(fd, r, sizeof(*r));
+
+	if (n != 0 && n != sizeof(*r))
+		end(EXIT_FAIL, "read of an event: %zd, %s", n, n < 0 ? strerror(errno) : "short");
+	return n != 0;
+}
+
+static enum state state_of(int fd)
+{
+	struct reading a, b;
+	unsigned int i;
+
+	if (!read_event(fd, &a))
+		return ERROR;
+	for (i = 0; i < 1000; i++) {
+		if (!read_event(fd, &b))
+			return ERROR;
+		if (b.enabled != a.enabled)
+			return b.running == a.running ? INACTIVE : ACTIVE;
+	}
+	return OFF;
+}
+
+static unsigned int count_counters(void)
+{
+	struct side s;
+	unsigned int n = 0;
+
+	come(&s, CP, MAX_COUNTERS);
+	while (n < s.n && state_of(s.fd[n]) == ACTIVE)
+		n++;
+	go(&s);
+	return n;
+}
+
+/* ---- the thread: what happens while the vCPU's is off the CPU */
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+struct meanwhile {
+	void (*what)(void *arg);
+	void *arg;
+};
+
+static void *other_thread(void *arg)
+{
+	const struct meanwhile *m = arg;
+	const struct timespec t = {.tv_nsec = 2 * NS_PER_MS};
+
+	nanosleep(&t, NULL); /* the vCPU's thread waits for this one now */
+	m->what(m->arg);
+	return NULL;
+}
+
+/* The vCPU's thread leaves the CPU, @what(@arg) happens, and it returns. */
+static void switched_out(void (*what)(void *arg), void *arg)
+{
+	struct meanwhile m = {what, arg};
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, other_thread, &m) || pthread_join(thread, NULL))
+		end(EXIT_FAIL, "no thread");
+}
+
+static void cp_come(void *arg)
+{
+	come(arg, CP, n_counters);
+}
+
+static void cp_go(void *arg)
+{
+	go(arg);
+}
+
+static void cp_come_and_go(void *arg)
+{
+	come(arg, CP, n_counters);
+	go(arg);
+}
+
+static void timer_turns(void)
+{
+	uint64_t until;
+	struct timespec t;
+
+	/* Long enough for several, without leaving the CPU. */
+	write_file(MUX, "2");
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	until = t.tv_sec * 1000000000ull + t.tv_nsec + 20 * NS_PER_MS;
+	do
+		clock_gettime(CLOCK_MONOTONIC, &t);
+	while (t.tv_sec * 1000000000ull + t.tv_nsec < until);
+	write_file(MUX, "10000");
+}
+
+/* ---- results: "KEY: VALUE; KEY: VALUE" */
+
+struct text {
+	char s[240];
+};
+
+static void __attribute__((format(printf, 3, 4)))
+add(struct text *t, const char *key, const char *format, ...)
+{
+	size_t n = strlen(t->s);
+	va_list ap;
+
+	n += snprintf(t->s + n, sizeof(t->s) - n, "%s%s: ", n ? "; " : "", key);
+	va_start(ap, format);
+	vsnprintf(t->s + n, sizeof(t->s) - n, format, ap);
+	va_end(ap);
+}
+
+/* As "5 active, 1 inactive". */
+static void add_states(struct text *t, const char *key, const struct side *s)
+{
+	unsigned int count[STATES] = {0}, i, n = 0;
+	char list[80] = "";
+
+	for (i = 0; i < s->n; i++)
+		count[state_of(s->fd[i])]++;
+	for (i = 0; i < STATES; i++)
+		if (count[i])
+			n += snprintf(list + n, sizeof(list) - n, "%s%u %s", n ? ", " : "",
+				      count[i], state_name[i]);
+	add(t, key, "%s", list);
+}
+
+/* The worst state of them all. */
+static void add_side(struct text *t, const char *key, const struct side *s)
+{
+	enum state worst = ACTIVE, state;
+	unsigned int i;
+
+	for (i = 0; i < s->n; i++) {
+		state = state_of(s->fd[i]);
+		worst = state > worst ? state : worst;
+	}
+	add(t, key, "%s", state_name[worst]);
+}
+
+/* @n branches retire in the guest; which of K's counters they move. */
+static void run(struct k *k, unsigned int n)
+{
+	uint64_t before[MAX_COUNTERS], moved;
+	unsigned int i;
+
+	for (i = 0; i < k->n; i++)
+		before[i] = k_read(k->first + i);
+	guest_branches(n);
+	k->active = true;
+	for (i = 0; i < k->n; i++) {
+		moved = k_read(k->first + i) - before[i];
+		if (moved != n)
+			k->active = false;
+	}
+}
+
+/* Whether K counts, by a few branches more. */
+static const char *k_state(struct k *k)
+{
+	run(k, 16);
+	return k->active ? "active" : "error";
+}
+
+static void report(struct text *t, const struct k *k)
+{
+	add(t, "K", "%s", k->active ? "active" : "error");
+	add(t, "reads", "%llu", (unsigned long long)k_read(k->first));
+}
+
+/* ---- cases, with the names of vpmu contention; "modes" is none of these */
+
+static void counter_1(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cp;
+
+	come(&cp, CP, n_counters);
+	k_enable(&k);
+	run(&k, 1000);
+	report(t, &k);
+	k_disable(&k);
+	k_write(0, 777);
+	k_enable(&k);
+	run(&k, 1000);
+	add(t, "reads_written", "%llu", (unsigned long long)k_read(0));
+	go(&cp);
+}
+
+static void counter_2(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cp;
+
+	come(&cp, CP, n_counters);
+	k_enable(&k);
+	run(&k, 1000);
+	go(&cp);
+	add(t, "after_release", "%s", k_state(&k));
+	timer_turns();
+	add(t, "after_timer", "%s", k_state(&k));
+	switched_out(nothing, NULL);
+	add(t, "after_switch", "%s", k_state(&k));
+	k_enable_again(&k);
+	run(&k, 1000);
+	report(t, &k);
+}
+
+static void counter_3(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cp;
+
+	k_enable(&k);
+	run(&k, 1000);
+	come(&cp, CP, n_counters);
+	run(&k, 1000);
+	report(t, &k);
+	go(&cp);
+}
+
+static void counter_4(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cf;
+
+	come(&cf, CF, n_counters);
+	k_enable(&k);
+	add_states(t, "CF", &cf);
+	run(&k, 1000);
+	report(t, &k);
+	go(&cf);
+}
+
+static void counter_5(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cf;
+
+	k_enable(&k);
+	run(&k, 1000);
+	come(&cf, CF, n_counters);
+	add_states(t, "CF", &cf);
+	run(&k, 1000);
+	report(t, &k);
+	go(&cf);
+}
+
+static void counter_6(struct text *t)
+{
+	struct k k = {0, n_counters, false};
+	struct side tp;
+
+	k_enable(&k);
+	run(&k, 1000);
+	come(&tp, TP, 1);
+	run(&k, 1000);
+	add_side(t, "TP", &tp);
+	report(t, &k);
+	go(&tp);
+}
+
+static void counter_7(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side tp;
+
+	come(&tp, TP, n_counters);
+	k_enable(&k);
+	run(&k, 1000);
+	add_side(t, "TP", &tp);
+	report(t, &k);
+	go(&tp);
+}
+
+/* K was on and off before they came, and its event is the older one. */
+static void kept_older(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side tp;
+
+	k_enable(&k);
+	k_disable(&k);
+	come(&tp, TP, n_counters);
+	k_enable(&k);
+	run(&k, 1000);
+	add_states(t, "TP", &tp);
+	report(t, &k);
+	go(&tp);
+}
+
+static void counter_10(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cp;
+
+	k_enable(&k);
+	run(&k, 1000);
+	switched_out(cp_come_and_go, &cp);
+	add(t, "not_in_error", "%s", k_state(&k));
+	come(&cp, CP, n_counters);
+	switched_out(cp_go, &cp);
+	add(t, "in_error", "%s", k_state(&k));
+}
+
+/* CF counts the host alone, and holds a counter while the guest runs all the same. */
+static void counter_12(struct text *t)
+{
+	struct k k = {0, n_counters - 1, false}, last = {n_counters - 1, 1, false};
+	struct side cf = {.n = 1};
+
+	cf.fd[0] = open_event(CF, true);
+	require(cf.fd[0], "perf_event_open");
+	k_enable(&k);
+	run(&k, 1000);
+	add_side(t, "CF", &cf);
+	k_enable(&last);
+	add_side(t, "CF_when_full", &cf);
+	add(t, "last", "%s", k_state(&last));
+	go(&cf);
+}
+
+static void reenable_older(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side tp;
+	unsigned int i;
+
+	come(&tp, TP, n_counters);
+	for (i = 0; i < tp.n; i++)
+		require(ioctl(tp.fd[i], PERF_EVENT_IOC_DISABLE, 0), "disable");
+	k_enable(&k);
+	run(&k, 1000);
+	add(t, "K_before", "%s", k.active ? "active" : "error");
+	for (i = 0; i < tp.n; i++)
+		require(ioctl(tp.fd[i], PERF_EVENT_IOC_ENABLE, 0), "enable");
+	run(&k, 1000);
+	add_side(t, "TP", &tp);
+	report(t, &k);
+	go(&tp);
+}
+
+static void reenable_error(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cp;
+
+	k_enable(&k);
+	run(&k, 1000);
+	come(&cp, CP, n_counters);
+	run(&k, 1000);
+	k_enable_again(&k);
+	add(t, "while_held", "%s", k_state(&k));
+	go(&cp);
+	k_enable_again(&k);
+	run(&k, 1000);
+	report(t, &k);
+}
+
+static void switch_lost(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cp;
+
+	k_enable(&k);
+	run(&k, 1000);
+	switched_out(cp_come, &cp);
+	run(&k, 1000);
+	report(t, &k);
+	go(&cp);
+}
+
+/*
+ * Events of the host that count the guest, the host or both, here in user mode: in
+ * one group, and started and stopped in kernel mode, so that they see the same.
+ */
+static void modes(struct text *t)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+		.read_format = PERF_FORMAT_GROUP,
+		.exclude_kernel = 1,
+	};
+	struct {
+		uint64_t n, both, guest, host;
+	} got;
+	struct side s = {.n = 3};
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		attr.disabled = !i;
+		attr.exclude_host = i == 1;
+		attr.exclude_guest = i == 2;
+		s.fd[i] = syscall(SYS_perf_event_open, &attr, 0, -1, i ? s.fd[0] : -1,
+				  PERF_FLAG_FD_CLOEXEC);
+		require(s.fd[i], "perf_event_open");
+	}
+	require(ioctl(s.fd[0], PERF_EVENT_IOC_ENABLE, 0), "enable");
+	for (i = 0; i < 10; i++)
+		guest_user_branches(1000);
+	require(ioctl(s.fd[0], PERF_EVENT_IOC_DISABLE, 0), "disable");
+	if (read(s.fd[0], &got, sizeof(got)) != sizeof(got))
+		end(EXIT_FAIL, "read of a group");
+	add(t, "guest", "%llu", (unsigned long long)got.guest);
+	add(t, "host", "%s", got.host ? "counts" : "0");
+	add(t, "both", "guest + host %+lld",
+	    (long long)(got.both - got.guest - got.host));
+	go(&s);
+}
+
+/* %u: all counters but one. */
+static const struct kvm_case {
+	const char *id;
+	void (*run)(struct text *t);
+	const char *expected;
+} cases[] = {
+	{"counter-1", counter_1, "K: error; reads: 0; reads_written: 777"},
+	{"counter-2", counter_2,
+	 "after_release: error; after_timer: error; after_switch: error; K: active; reads: 1000"},
+	{"counter-3", counter_3, "K: error; reads: 1000"},
+	{"counter-4", counter_4, "CF: %u active, 1 inactive; K: active; reads: 1000"},
+	{"counter-5", counter_5, "CF: %u active, 1 inactive; K: active; reads: 2000"},
+	{"counter-6", counter_6, "TP: error; K: active; reads: 2000"},
+	{"counter-7", counter_7, "TP: active; K: error; reads: 0"},
+	{"counter-10", counter_10, "not_in_error: active; in_error: error"},
+	{"counter-12", counter_12, "CF: active; CF_when_full: inactive; last: active"},
+	{"kept-older", kept_older, "TP: %u active, 1 error; K: active; reads: 1000"},
+	{"reenable-older", reenable_older,
+	 "K_before: active; TP: active; K: error; reads: 1000"},
+	{"reenable-error", reenable_error, "while_held: error; K: active; reads: 2000"},
+	{"switch-lost", switch_lost, "K: error; reads: 1000"},
+	{"modes", modes, "guest: 10000; host: counts; both: guest + host +0"},
+};
+
+#define N_CASES (sizeof(cases) / sizeof(cases[0]))
+
+/* Two runs in a row agree: nothing else has come in between. */
+static bool measure(const struct kvm_case *c, struct text *result)
+{
+	struct text last;
+	unsigned int i;
+
+	for (i = 0; i < TRIES; i++) {
+		last = *result;
+		k_reset();
+		memset(result, 0, sizeof(*result));
+		c->run(result);
+		if (i && !strcmp(last.s, result->s))
+			return true;
+	}
+	return false;
+}
+
+static void print_json(const struct kvm_case *c, const struct text *t, bool first)
+{
+	char copy[sizeof(t->s)], *pair, *save, *value;
+	const char *comma = "";
+
+	printf("%s\n  {\"id\": \"%s\", \"result\": {", first ? "" : ",", c->id);
+	strcpy(copy, t->s);
+	for (pair = strtok_r(copy, ";", &save); pair; pair = strtok_r(NULL, ";", &save)) {
+		pair += *pair == ' ';
+		value = strchr(pair, ':');
+		*value = '\0';
+		printf("%s\"%s\": \"%s\"", comma, pair, value + 2);
+		comma = ", ";
+	}
+	printf("}}");
+}
+
+static bool run_case(unsigned int i)
+{
+	const struct kvm_case *c = &cases[i];
+	struct text t = {""}, expected;
+	bool steady = measure(c, &t), good;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+	snprintf(expected.s, sizeof(expected.s), c->expected, n_counters - 1);
+#pragma GCC diagnostic pop
+	good = steady && !strcmp(t.s, expected.s);
+	if (json) {
+		print_json(c, &t, !i);
+		return good;
+	}
+	printf("%sok %u %s%s\n", good ? "" : "not ", i + 1, c->id,
+	       steady ? "" : " # no two runs agree");
+	printf("# %s\n", t.s);
+	if (!good)
+		printf("# expected: %s\n", expected.s);
+	return good;
+}
+
+static void prepare(void)
+{
+	cpu_set_t set;
+	int fd;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	require(sched_setaffinity(0, sizeof(set), &set), "sched_setaffinity");
+	signal(SIGALRM, on_alarm);
+	alarm(LIMIT_S);
+	fd = open_event(CP, false);
+	if (fd < 0)
+		end(EXIT_SKIP, "the host's perf counts no branches: %s", strerror(errno));
+	close(fd);
+	read_file(MUX, old_mux, sizeof(old_mux));
+	read_file(WATCHDOG, old_watchdog, sizeof(old_watchdog));
+	atexit(restore);
+	write_file(WATCHDOG, "0");
+	write_file(MUX, "10000");
+	n_counters = count_counters();
+	if (n_counters < 2)
+		end(EXIT_SKIP, "%u counters are free", n_counters);
+	create_guest();
+}
+
+int main(int argc, char **argv)
+{
+	struct utsname name;
+	bool good = true;
+	unsigned int i;
+
+	json = argc > 1 && !strcmp(argv[1], "--json");
+	setbuf(stdout, NULL);
+	uname(&name);
+	prepare();
+	if (json)
+		printf("{\"kernel\": \"%s\", \"kvm\": true, \"counters\": %u,\n"
+		       " \"cells\": [], \"cases\": [",
+		       name.release, n_counters);
+	else
+		printf("TAP version 13\n1..%zu\n", N_CASES);
+	for (i = 0; i < N_CASES; i++)
+		good &= run_case(i);
+	if (json)
+		printf("]}\n");
+	return good ? EXIT_PASS : EXIT_FAIL;
+}

@@ -1,0 +1,232 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# In an L1, sourced by nested-l1.sh: vpmu_kvm.ko and guests that use it.
+#
+#   kvm-l1.sh KVM GUEST SUITE CASE...
+#
+# KVM and GUEST are the modules of host and guest for SUITE's kernel; SEED and TURNS are
+# the hostile guest's, PERF-CASES those of tests/guest/paravirtual. A vCPU of AMD does
+# not retire the VMMCALL that it leaves by: counts of the kernel are one less than TCG's.
+kvm=$1 guest=$2 suite=$3 seed=$4 turns=$5 perf_cases=$6
+shift 6
+shares=$VPMU_BUILD/guest/shares
+vms=/sys/kernel/debug/vpmu_kvm/vms
+tracing=/sys/kernel/tracing
+read -r _ shares_exact _ < <("$VPMU_BUILD/guest/count" -x "$shares")
+
+check() { # NAME WHY-NOT
+	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
+}
+
+said() { dmesg | sed -n 's/.*vpmu_kvm: //p' | tail -n 1; }
+
+# wait_for SECONDS COMMAND...
+wait_for() {
+	local i=$((10 * $1))
+	shift
+	until "$@"; do
+		[ $((i--)) -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+loaded() { grep -q '^vpmu_kvm ' /proc/modules; }
+load() { loaded || insmod "$kvm"; }
+n_vms() { awk '$1 == "vms" { print $2 }' $vms; }
+gone() { [ "$(n_vms)" = 0 ] && grep -q ' counters 0 of' $vms; }
+pv() { # NAME OPTION... -- COMMAND
+	local name=$1
+	shift
+	l2 "$name" --pmu pv --root --kernel "$suite" --memory 256M "$@"
+}
+
+t_load() {
+	local why=''
+	[ ! -e /dev/kvm ] || load || why=$(said)
+	[[ $(said) == 'guests have a PMU (AMD '* ]] || why=${why:-$(said)}
+	check load "$why"
+	[ "$(cat $vms)" = 'vms 0 of 256, counters 0 of 4096, events refused 0' ] || cat $vms
+}
+
+# traced NAME PATTERN: all of that tracepoint's lines are like that, and there are some.
+traced() {
+	awk -v name=" vpmu_kvm_$1: " -v form="$2" '
+		(i = index($0, name)) { n++; what = substr($0, i + length(name))
+			if (what !~ ("^" form "$")) wrong = what }
+		END { if (!n || wrong) printf "%d of %s%s; ", n, name, wrong }' trace
+}
+
+# shellcheck disable=SC2086 # words are meant
+t_perf() {
+	local of='vm [1-9][0-9]* vcpu [01]'
+	load
+	echo 8192 >$tracing/buffer_size_kb
+	echo 1 >$tracing/events/vpmu_kvm/enable
+	pv perf --smp 2 -- "$VPMU_ROOT/tests/guest/paravirtual" "$VPMU_BUILD/guest" "$guest" 2 \
+		$perf_cases
+	wait_for 60 gone
+	check 'perf/nothing is left' "$(gone || head -n 3 $vms)"
+	echo 0 >$tracing/events/vpmu_kvm/enable
+	cat $tracing/trace >trace
+	check perf/trace "$(traced attach "$of"; traced detach "$of"
+		[[ " $perf_cases " != *' sampling '* ]] || { traced nmi "$of"; traced overflow "$of slot [0-9]+"; }
+		traced call "$of op [0-9]+ at 0x[0-9a-f]+ result -?[0-9]+")"
+	echo >$tracing/trace
+}
+
+# Each counts the same again and again while the other one does, and would lose what it
+# has open by the other's RESET.
+# shellcheck disable=SC2016 # L2's
+t_two() {
+	local one='for i in 1 2 3 4 5 6 7 8; do
+		perf stat -x, -e instructions:u -o o "$1" 1 1 1 1 1 1 1 1 1 1
+		n=$(sed -n "s/,.*instructions.*//p" o); [ "$n" = "$2" ] || echo "not ok turn $i: $n"
+	done; echo "ok 8 turns"'
+	local n=$((11 * (shares_exact - 5) + 5)) most=0 now
+	load
+	mkdir two-1 two-2
+	(cd two-1 && pv 'two/1' -- sh -c "$one" sh "$shares" $n) >two-1.out 2>&1 &
+	(cd two-2 && pv 'two/2' -- sh -c "$one" sh "$shares" $n) >two-2.out 2>&1 &
+	while [ -n "$(jobs -rp)" ]; do
+		now=$(n_vms)
+		[ "${now:-0}" -le "$most" ] || most=$now
+		sleep 0.2
+	done
+	wait
+	cat two-1.out two-2.out
+	check 'two/at once' "$([ "$most" = 2 ] || echo "there were $most VMs")"
+	wait_for 60 gone
+	check 'two/nothing is left' "$(gone || head -n 3 $vms)"
+}
+
+# What debugfs says of one VM: calls, overflows, NMIs.
+statistics() {
+	awk '$1 == "vcpu" { calls += $4; overflows += $8; nmis += $10 }
+		END { print calls, overflows, nmis }' "$1"
+}
+
+# The tracepoints' own counts are what debugfs has.
+t_hostile() {
+	local status=0 points=vpmu_kvm:vpmu_kvm_ limit=$((300 + turns / 20)) perf qemu
+	load
+	rm -f hostile.*
+	mkfifo hostile.in
+	exec 7<>hostile.in
+	perf stat -a -x, -o hostile.csv -e "${points}call,${points}overflow,${points}nmi" \
+		sh -c 'touch hostile.counts; until [ -e hostile.end ]; do sleep 0.1; done' &
+	perf=$!
+	wait_for 60 [ -e hostile.counts ]
+	timeout -k 5 $limit "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" \
+		-nodefaults -no-user-config -display none -serial stdio -machine pc -bios qboot.rom \
+		-m 64 -accel kvm -cpu host -smp 2 -device isa-debug-exit,iobase=0xf4,iosize=4 \
+		-kernel "$VPMU_BUILD/bare/hostile-amd" -append "seed=$seed turns=$turns known=1002" \
+		<&7 >hostile.out 2>&1 &
+	qemu=$!
+	until grep -qa '^done' hostile.out || ! kill -0 $qemu 2>/dev/null; do sleep 0.1; done
+	cat $vms >hostile.vms
+	touch hostile.end
+	wait $perf
+	echo >&7
+	wait $qemu || status=$?
+	exec 7>&-
+	grep -aE '^(ok|not ok) ' hostile.out
+	# In a few hundred turns chance may leave none: 0 to 61 were seen in 300, 445 in 3000.
+	if [ "$turns" -ge 3000 ] && grep -qa '; 0 NMIs' hostile.out; then
+		echo 'not ok hostile: it took no NMI'
+	fi
+	[ $status = 67 ] || echo "not ok hostile: QEMU's status is $status: $(tail -n 2 hostile.out | tr -d '\0')"
+	check 'hostile/statistics' "$([ "$(statistics hostile.vms)" = "$(grep -o '^[0-9]*' hostile.csv | xargs)" ] ||
+		echo "$(statistics hostile.vms), of tracepoints $(grep -o '^[0-9]*' hostile.csv | xargs)")"
+	wait_for 60 gone
+	check 'hostile/nothing is left' "$(gone || head -n 3 $vms)"
+}
+
+# The module goes and comes while a guest samples. That guest's driver has to live with
+# it, and counts exactly after it has been loaded anew.
+# shellcheck disable=SC2016 # L2's
+t_leave() {
+	local why='' l2
+	load
+	rm -f leave-*
+	(pv leave -- sh -c '
+		perf record -q -a -e cycles -c 100003 -o /tmp/data sleep 1000 2>/dev/null &
+		perf=$!
+		perf stat -x, -e instructions:u -o o1 "$1" $(seq 1 30000) &
+		stat=$!
+		until [ -e leave-now ] || ! touch leave-ready; do sleep 0.1; done
+		until [ -e leave-gone ]; do sleep 0.1; done
+		perf stat -x, -e instructions:u "$1" 2>leave-said
+		kill -INT $perf; kill $stat; wait $perf; wait $stat
+		echo "ok guest lives on"
+		touch leave-done
+		until [ -e leave-back ]; do sleep 0.1; done
+		rmmod vpmu_guest && insmod "$2" || echo "not ok driver again"
+		perf stat -x, -e instructions:u -o o "$1"
+		n=$(sed -n "s/,.*instructions.*//p" o)
+		[ "$n" = "$3" ] && echo "ok exact again" || echo "not ok exact again: $n"
+	' sh "$shares" "$guest" "$shares_exact") >leave.out 2>&1 &
+	l2=$!
+	if ! wait_for 300 [ -e leave-ready ]; then
+		echo "not ok leave: L2 did not begin"
+	else
+		touch leave-now
+		wait_for 100 grep -qE 'overflows [1-9]' $vms || why="nothing samples: $(head -n 3 $vms)"
+		rmmod vpmu_kvm || why='rmmod fails'
+		check 'leave/rmmod while it samples' "$why"
+		touch leave-gone
+		wait_for 300 [ -e leave-done ]
+		load
+		touch leave-back
+	fi
+	wait $l2
+	cat leave.out
+	check 'leave/perf says so' "$(grep -qE '<not (counted|supported)>' leave-said || cat leave-said)"
+	wait_for 60 gone
+	check 'leave/nothing is left' "$(gone || head -n 3 $vms)"
+}
+
+t_unload() {
+	local why=''
+	! loaded || rmmod vpmu_kvm || why='rmmod fails'
+	! loaded || why='it is still there'
+	check unload "$why"
+}
+
+# refuse NAME WORDS OPTION...: it does not load, and says why.
+refuse() {
+	local name=$1 words=$2 status=0
+	shift 2
+	insmod "$kvm" "$@" 2>refused || status=$?
+	if [ $status = 0 ]; then
+		rmmod vpmu_kvm
+		echo "not ok refused/$name: it loads"
+	else
+		check "refused/$name" "$(dmesg | tail -n 3 | grep -qF "$words" || said)"
+	fi
+}
+
+t_refused() {
+	t_unload >/dev/null
+	refuse slots 'n_slots is 64, and can be at most 63' slots=64
+	refuse events 'n_events is 8193, and can be at most 8192' events=8193
+	sysctl -qw kernel.ftrace_enabled=0
+	refuse ftrace 'or ftrace is off (sysctl kernel.ftrace_enabled)'
+	sysctl -qw kernel.ftrace_enabled=1
+	# Another one that redirects the same functions: the module by another name.
+	sed s/vpmu_kvm/vpmu_kv2/g "$kvm" >other.ko
+	insmod other.ko || echo 'not ok refused/other: the copy does not load'
+	refuse other 'something else has redirected it'
+	rmmod vpmu_kv2
+}
+
+t_locked() {
+	insmod "$kvm" 2>/dev/null && echo 'not ok locked: it loads'
+	check locked "$(dmesg | grep -q 'unsigned module loading is restricted' || said)"
+}
+
+t_no_pmu() {
+	refuse PMU "this host's perf cannot count instructions (-2)"
+}
+
+for t; do t_"$t"; done

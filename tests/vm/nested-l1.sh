@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# In an L1, as root: nested-l1.sh LOG SCRIPT [ARG...] loads KVM and sources SCRIPT, which
+# has these functions, then writes the kernel's log to LOG and looks through it.
+#
+#   l2_run LOG OPTION... -- COMMAND...	runs COMMAND in an L2 with options of
+#		`vpmu run`; streams and status are COMMAND's; L2's log goes to LOG
+#   l2 NAME OPTION... -- COMMAND...	the same for a COMMAND that prints cases: NAME/
+#		comes before them; and cases for its status and for NAME.l2.log. What it
+#		writes to stderr, and L2's console, is shown when it fails
+#   clean NAME LOG			a case: no trouble in a kernel's log
+#
+# Both can run in the background, more than one at once.
+set -uo pipefail
+
+l2_limit=${L2_LIMIT:-400}	# seconds; many times what it takes
+trouble='WARNING:|BUG:|Oops|Call Trace|unchecked MSR|general protection|Broken BIOS'
+trouble+='|irq loop stuck|Dazed and confused|NMI received for unknown|rcu: INFO'
+trouble+='|blocked for more than|soft lockup|KFENCE|UBSAN|KASAN|Kernel panic'
+
+clean() {
+	local found
+	if [ ! -s "$2" ]; then
+		echo "not ok $1: no log"
+	elif found=$(grep -E -m 1 "$trouble" "$2"); then
+		echo "not ok $1: $found"
+	else
+		echo "ok $1"
+	fi
+}
+
+# ended NAME WHO STATUS FILE: a failure's status, and the end of what was said in FILE
+ended() {
+	[ "$3" != 0 ] || return 0
+	echo "not ok $1: $2 ended with status $3"
+	tail -n 40 "$4" | sed 's/^/# /'
+}
+
+l2_run() {
+	local log=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	# shellcheck disable=SC2016 # for L2's shell
+	timeout -k 5 "$l2_limit" "$VPMU_BUILD/vpmu" run --accel kvm "${options[@]}" -- \
+		sh -c '"$@"; status=$?; dmesg >"$0"; exit $status' "$log" "$@" </dev/null
+}
+
+l2() {
+	local name=$1 log status
+	shift
+	log=${name//\//-}.l2
+	rm -f "$log".*
+	l2_run "$log.log" -v --append loglevel=5 "$@" 2>"$log.err" |
+		sed -u -E "s,^(ok|not ok|skip) ,\1 $name/,"
+	status=${PIPESTATUS[0]}
+	ended "$name" L2 "$status" "$log.err"
+	clean "$name/L2's log" "$log.log"
+}
+
+[ "${BASH_SOURCE[0]}" = "$0" ] || return 0 # only the functions are wanted
+l1_log=$1
+shift
+if ! modprobe kvm_amd || [ ! -c /dev/kvm ]; then
+	echo "not ok kvm: no /dev/kvm after modprobe kvm_amd: $(dmesg | tail -n 1)"
+	exit 1
+fi
+script=$1
+shift
+# shellcheck disable=SC1090 # the test's
+. "$script" "$@"
+status=$?
+dmesg >"$l1_log"
+clean "L1's log" "$l1_log"
+exit $status

@@ -1,0 +1,42 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# Sourced by tests that need a real KVM: our QEMU executes a stock Debian kernel (L1),
+# which loads its own KVM on the SVM that QEMU emulates and runs guests (L2) on it.
+#
+#   in_l1 NAME OPTION... -- SCRIPT [ARG...]
+#
+# runs the shell script SCRIPT as root of an L1, with options of `vpmu run` (--kernel,
+# --smp, --append, --pmu, ...); in it stand the functions of nested-l1.sh. All see the
+# same files; what SCRIPT or an L2 writes into the current directory stays. Its lines
+# "ok ..." get NAME/ before them, and there are cases for its status and for L1's log,
+# which is left in NAME.l1.log; L1's console and what SCRIPT wrote to stderr in NAME.err,
+# whose end is shown when L1 fails.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "${BASH_SOURCE[0]}")/guest.sh"
+
+l1_cpu=${L1_CPU:-EPYC-Milan}
+l1_limit=${L1_LIMIT:-600}	# seconds; many times what it takes
+
+in_l1() {
+	local name=$1 options=() status=0 out again
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	out=${name//\//-}
+	for again in yes no; do
+		status=0
+		timeout -k 5 "$l1_limit" "$VPMU_BUILD/vpmu" run -v --cpu "$l1_cpu" \
+			--pmu "${L1_PMU:-arch}" --memory 2G --root "${options[@]}" -- \
+			bash "$VPMU_ROOT/tests/vm/nested-l1.sh" "$out.l1.log" "$@" \
+			>"$out.out" 2>"$out.err" </dev/null || status=$?
+		panicked "$name" $status "$out.err" && [ $again = yes ] || break
+	done
+	sed -E "s,^(ok|not ok|skip) ,\1 $name/," "$out.out"
+	[ $status = 0 ] && return
+	echo "not ok $name: L1 ended with status $status"
+	tail -n 40 "$out.err" | sed 's/^/# /'
+}

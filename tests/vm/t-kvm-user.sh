@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 4200
+#
+# The paravirtual PMU on a real KVM without a module on its host: our QEMU in an L1
+# serves the doorbell and counts by perf_event_open(2). Stock kernels below and above;
+# unmodified perf in L2; two L2 at once; a hostile one. SOAK=1 does it all on both
+# kernels, the newer one with every check of its memory; SEED=N and TURNS=N are of the
+# hostile one.
+set -uo pipefail
+export L1_PMU=arch L1_LIMIT=2000 L2_LIMIT=1000
+# A frequency costs two calls at each tick of a clock, and on a busy machine the guest
+# would do nothing else.
+export TOP='-c 1000003'
+# shellcheck disable=SC1091 # beside this file
+. "$(dirname "$(readlink -f "$0")")/nested.sh"
+build_programs
+build_bare
+work=$(mktemp -d "$TMPDIR/kvm-user.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+perf_cases='loaded kvm top'
+[ -z "${SOAK:-}" ] || perf_cases+=' default process ways reload hotplug' more=20000
+export SEED=${SEED:-$RANDOM} TURNS=${TURNS:-${more:-300}}
+
+cat >l1.sh <<'END'
+driver=$1
+shift
+paravirtual=$VPMU_ROOT/tests/guest/paravirtual
+l2 perf --pmu pv --smp 2 --root -- "$paravirtual" "$VPMU_BUILD/guest" "$driver" 2 "$@"
+
+# Beside one that counts all the time there is another one, exact in each of its turns.
+rm -f two-*
+# shellcheck disable=SC2016 # L2's
+l2 neighbour --pmu pv --root -- sh -c '
+	perf stat -a -e instructions,branches sh -c "touch two-counts; until [ -e two-done ]; do sleep 0.1; done" 2>out
+	grep -q "^ *[1-9][0-9,]* *instructions" out && echo "ok counts" || echo "not ok counts: $(cat out)"' &
+# shellcheck disable=SC2016 # L2's
+l2 "two at once" --pmu pv --root -- sh -c '
+	until [ -e two-counts ]; do sleep 0.1; done
+	"$@"' sh "$VPMU_BUILD/guest/count" -r 10 "$VPMU_BUILD/guest/shares"
+touch two-done
+wait
+
+# Between two doorbells, which KVM emulates, 1000 NOPs and two more instructions.
+status=0
+out=$(yes | timeout -k 5 $((300 + TURNS / 20)) "$VPMU_QEMU/bin/qemu-system-x86_64" \
+	-L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config -display none -serial stdio \
+	-machine pc -bios qboot.rom -m 64 -accel kvm -cpu host,pmu=off,pmu-pv=v2 -smp 2 \
+	-device isa-debug-exit,iobase=0xf4,iosize=4 \
+	-kernel "$VPMU_BUILD/bare/hostile" -append "seed=$SEED turns=$TURNS bell=1 known=1002" 2>&1) ||
+	status=$?
+grep -E '^(ok|not ok) ' <<<"$out"
+[[ $out != *"; 0 of the other vCPU"* ]] || echo 'not ok hostile: the other vCPU has not called'
+# Chance may leave none in a few hundred turns.
+[ "$TURNS" -lt 3000 ] || [[ $out != *"; 0 NMIs"* ]] || echo 'not ok hostile: it took no NMI'
+[ $status = 67 ] || echo "not ok hostile: QEMU's status is $status: $(tail -n 1 <<<"$out")"
+END
+
+# round SUITE PARAMETERS: both storeys with SUITE's kernel.
+round() {
+	local suite=$1 kernel driver
+	if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" "$suite" 2>log) ||
+		! driver=$("$VPMU_ROOT/tools/guest-module" "$kernel" 2>log); then
+		echo "skip $suite: $(tail -n 1 log)"
+		return
+	fi
+	# shellcheck disable=SC2086 # words are meant
+	in_l1 "$suite" --smp 2 --kernel "$suite" --append "$2" -- ./l1.sh "$driver" $perf_cases
+}
+round bookworm ''
+[ -z "${SOAK:-}" ] || round bookworm-backports 'kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
+exit 0
