@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * A CPU changes code that another one is executing, again and again, and then tells it. From
+ * there on the other one must execute what is written, as the kernel's text_poke() expects.
+ *
+ * Command line: turns=N. It ends in about a second for 100,000 on an idle machine.
+ */
+#include "bare.h"
+
+#define AP_CODE		0x8000u
+#define AP_CHANGED	0x8802u /* the operand of an instruction in the same page */
+#define AP_TOLD		0xaf00u
+#define AP_STALE	0xaf10u
+#define AP_PASSES	0xaf20u
+
+extern char ap_code[], ap_code_end[];
+asm(".pushsection .data\n"
+    ".code16\n"
+    "ap_code: xor %ax, %ax\n"
+    "mov %ax, %ds\n"
+    "mov %ax, %ss\n"
+    "mov $0xae00, %sp\n"
+    "1: mov 0xaf00, %esi\n"
+    "xor %eax, %eax\n"
+    "cpuid\n" /* serializes, as a CPU must that executes changed code */
+    "call . + 0x8800 - 0x8000 - (. - ap_code)\n"
+    "cmp %esi, %eax\n"
+    "jae 2f\n"
+    "incl 0xaf10\n"
+    "2: incl 0xaf20\n"
+    "jmp 1b\n"
+    ".code64\n"
+    "ap_code_end: .popsection");
+
+bool on_trap(struct frame *f)
+{
+	(void)f;
+	return false;
+}
+
+static volatile uint32_t *word(uint32_t at)
+{
+	return (volatile uint32_t *)(uintptr_t)at;
+}
+
+static void icr(uint32_t value)
+{
+	apic_write(APIC_ICR_HIGH, 1u << 24);
+	apic_write(APIC_ICR, value);
+	for (volatile int i = 0; i < 100000; i++)
+		;
+}
+
+int main(const char *line)
+{
+	static const uint8_t changed[] = { 0x66, 0xb8, 0, 0, 0, 0, 0xc3 }; /* mov $0, %eax; ret */
+	uint32_t turns = option(line, "turns", 100000), n, stale;
+
+	for (size_t i = 0; i < (size_t)(ap_code_end - ap_code); i++)
+		((volatile char *)(uintptr_t)AP_CODE)[i] = ap_code[i];
+	for (size_t i = 0; i < sizeof(changed); i++)
+		((volatile uint8_t *)(uintptr_t)AP_CHANGED)[(int)i - 2] = changed[i];
+	apic_write(APIC_SVR, 0x1ff);
+	icr(0x4500); /* INIT */
+	icr(0x4608); /* start at 0x8000 */
+	for (n = 1; n <= turns; n++) {
+		*word(AP_CHANGED) = n;
+		asm volatile("jmp 1f; 1:" ::: "memory"); /* QEMU ends a translation here */
+		*word(AP_TOLD) = n;
+		for (uint32_t i = 0, passes = *word(AP_PASSES); i < 1000 && *word(AP_PASSES) - passes < 2; i++)
+			asm volatile("pause");
+	}
+	icr(0x4500);
+	stale = *word(AP_STALE);
+	print_number(*word(AP_PASSES), 10);
+	print(" passes\n");
+	if (stale) {
+		print("not ok code changed by another CPU: ");
+		print_number(stale, 10);
+		print(" times the old one\n");
+	} else {
+		print("ok code changed by another CPU\n");
+	}
+	return 0x21;
+}
