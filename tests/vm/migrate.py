@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """A guest moves from one QEMU to another in mid-run, several times.
 
-migrate.py MOVES QEMU OPTION...   prints the guest's serial output, all of it,
-and ends with its last QEMU's status. The guest is stopped after a while, saved
+migrate.py MOVES [--savevm] QEMU OPTION...   prints the guest's serial output, all of
+it, and ends with its last QEMU's status. The guest is stopped after a while, saved
 to a file, and goes on in a new QEMU that loads it. The policy is another one each
-time, and the new host has an event of its own, that leaves pinned ones alone.
+time, and the new host has an event of its own, that leaves pinned ones alone; but
+not with KVM.
+--savevm: to snapshots in one image of a disk, as savevm and loadvm have them.
 """
 import atexit, json, os, random, socket, subprocess, sys, tempfile, time
 
@@ -17,11 +19,13 @@ class Ended(Exception):
 
 
 class Qemu:
-    def __init__(self, args, folder, n, incoming):
+    def __init__(self, args, folder, n, incoming, image):
         self.path = f"{folder}/qmp{n}"
         self.log = f"{folder}/serial{n}"
-        more = ["-incoming", "defer"] if incoming else []
+        more = ["-incoming", "defer"] if incoming and not image else []
         policy, event = POLICIES[n % len(POLICIES)]
+        if not any(",pmu=on" in a for a in args):
+            event = None
         args = [f"{a},pmu-policy={policy}" if ",pmu=on" in a else a for a in args]
         self.process = subprocess.Popen(
             args + ["-qmp", f"unix:{self.path},server=on,wait=off", "-S",
@@ -31,8 +35,28 @@ class Qemu:
         self.ask("qmp_capabilities")
         if event:
             self.ask("x-vpmu-host-event-add", spec=event)
-        if incoming:
+        if image:
+            self.open_image(image)
+            if incoming:
+                self.job("snapshot-load", tag=incoming, vmstate="disk", devices=["disk"])
+        elif incoming:
             self.ask("migrate-incoming", uri=f"file:{incoming}")
+            self.until("query-migrate", "completed")
+
+    def open_image(self, image):
+        new = not os.path.exists(image)
+        if new:
+            self.job("blockdev-create", options={"driver": "file", "filename": image, "size": 0})
+        self.ask("blockdev-add", **{"driver": "file", "filename": image, "node-name": "file"})
+        if new:
+            self.job("blockdev-create", options={"driver": "qcow2", "file": "file", "size": 0})
+        self.ask("blockdev-add", **{"driver": "qcow2", "file": "file", "node-name": "disk"})
+
+    def save(self, state, image):
+        if image:
+            self.job("snapshot-save", tag=state, vmstate="disk", devices=["disk"])
+        else:
+            self.ask("migrate", uri=f"file:{state}")
             self.until("query-migrate", "completed")
 
     def connect(self):
@@ -76,6 +100,17 @@ class Qemu:
             time.sleep(0.05)
         raise SystemExit(f"{command}: {found}, not {status}: {self.ask(command)}")
 
+    def job(self, command, **arguments):
+        self.ask(command, **{"job-id": "job"}, **arguments)
+        while True:
+            (job,) = self.ask("query-jobs")
+            if job["status"] == "concluded":
+                break
+            time.sleep(0.01)
+        if "error" in job:
+            raise SystemExit(f"{command}: {job['error']}")
+        self.ask("job-dismiss", id="job")
+
     def output(self):
         with open(self.log) as f:
             return f.read()
@@ -83,12 +118,15 @@ class Qemu:
 
 def main():
     moves, args = int(sys.argv[1]), sys.argv[2:]
+    snapshots = args[0] == "--savevm"
+    args = args[snapshots:]
     pauses = random.Random(1)
     moved, state = 0, None
     with tempfile.TemporaryDirectory() as folder:
+        image = f"{folder}/image" if snapshots else None
         for n in range(moves + 1):
             try:
-                qemu = Qemu(args, folder, n, state)
+                qemu = Qemu(args, folder, n, state, image)
             except Ended:
                 raise SystemExit(f"QEMU {n} has ended before its guest went on") from None
             try:
@@ -97,8 +135,7 @@ def main():
                     time.sleep(pauses.uniform(0.0002, 0.002))
                     qemu.ask("stop")
                     state = f"{folder}/state{n}"
-                    qemu.ask("migrate", uri=f"file:{state}")
-                    qemu.until("query-migrate", "completed")
+                    qemu.save(state, image)
                     qemu.ask("quit")
                     moved += 1
             except Ended:

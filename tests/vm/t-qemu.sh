@@ -58,13 +58,19 @@ fi
 
 # Blocks of one instruction make the guest last for all 12 moves and more; a
 # machine four times as fast still moves it three times.
-status=0
-out=$(timeout 200 python3 "$here/migrate.py" 12 "${qemu[@]}" -bios qboot.rom -accel tcg,one-insn-per-tb=on \
-	-cpu $model,pmu=on -device isa-debug-exit,iobase=0xf4,iosize=4 \
-	-kernel "$VPMU_BUILD/bare/exact" 2>&1) || status=$?
-moved=$(sed -n 's/^moved //p' <<<"$out")
-same_rows "moved to another QEMU in mid-count" "$out" $status
-[ "${moved:-0}" -ge 3 ] || echo "not ok moves: $moved of 12, at least 3 wanted"
+moved() { # NAME OPTION...
+	local name=$1 status=0 out moved
+	shift
+	out=$(timeout 200 python3 "$here/migrate.py" 12 "$@" "${qemu[@]}" -bios qboot.rom \
+		-accel tcg,one-insn-per-tb=on -cpu $model,pmu=on \
+		-device isa-debug-exit,iobase=0xf4,iosize=4 \
+		-kernel "$VPMU_BUILD/bare/exact" 2>&1) || status=$?
+	moved=$(sed -n 's/^moved //p' <<<"$out")
+	same_rows "$name" "$out" $status
+	[ "${moved:-0}" -ge 3 ] || echo "not ok $name: $moved of 12 moves, at least 3 wanted"
+}
+moved 'moved to another QEMU in mid-count'
+moved 'moved by savevm and loadvm in mid-count' --savevm
 
 # A debugger steps through the guest, which takes its interrupts while it does.
 if command -v gdb >/dev/null; then
