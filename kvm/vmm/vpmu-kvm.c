@@ -35,10 +35,12 @@ struct vpmu_kvm_vm {
 	size_t vcpu_bytes;
 	bool own_signal;
 	struct vpmu_pv_vm *pv;
+	struct vpmu_kvm_vcpu **vcpus; /* by number */
 };
 
 struct vpmu_kvm_vcpu {
 	struct vpmu_kvm_vm *vm;
+	uint32_t number;
 	struct vpmu_linux linux_perf;
 	struct vpmu_pv *pv;
 	struct kvm_run *run;
@@ -333,6 +335,11 @@ int vpmu_kvm_vm_new(const struct vpmu_kvm_config *cfg, struct vpmu_kvm_vm **out,
 		err = make_pv(vm, why);
 	if (err)
 		goto err_free;
+	vm->vcpus = calloc(cfg->n_vcpus, sizeof(struct vpmu_kvm_vcpu *));
+	if (!vm->vcpus) {
+		err = -ENOMEM;
+		goto err_free;
+	}
 	pthread_mutex_init(&vm->lock, NULL);
 	*out = vm;
 	return 0;
@@ -346,6 +353,7 @@ err_free:
 void vpmu_kvm_vm_free(struct vpmu_kvm_vm *vm)
 {
 	pthread_mutex_destroy(&vm->lock);
+	free(vm->vcpus);
 	free(vm->pv);
 	free(vm);
 }
@@ -379,6 +387,7 @@ int vpmu_kvm_vcpu_new(struct vpmu_kvm_vm *vm, uint32_t number, int vcpu_fd, stru
 	if (!v)
 		return err;
 	v->vm = vm;
+	v->number = number;
 	v->fd = vcpu_fd;
 	v->run = run;
 	v->tid = (pid_t)syscall(SYS_gettid);
@@ -396,6 +405,7 @@ int vpmu_kvm_vcpu_new(struct vpmu_kvm_vm *vm, uint32_t number, int vcpu_fd, stru
 		goto err_linux;
 	if (vm->own_signal)
 		this_run = run;
+	vm->vcpus[number] = v;
 	*out = v;
 	return 0;
 
@@ -411,6 +421,7 @@ err_free:
 
 void vpmu_kvm_vcpu_free(struct vpmu_kvm_vcpu *v)
 {
+	v->vm->vcpus[v->number] = NULL;
 	timer_delete(v->timer);
 	vpmu_pv_fini(v->pv);
 	vpmu_linux_fini(&v->linux_perf);
@@ -527,6 +538,25 @@ bool vpmu_kvm_msr(struct vpmu_kvm_vcpu *v)
 	run->msr.error = run->exit_reason == KVM_EXIT_X86_RDMSR ||
 			 vpmu_kvm_doorbell(v, run->msr.data) != VPMU_HANDLED;
 	return true;
+}
+
+int vpmu_kvm_vm_load(struct vpmu_kvm_vm *vm, const void *buf, size_t size, char *why)
+{
+	int ret = vpmu_pv_vm_load(vm->pv, buf, size);
+	const struct vpmu_error *refused = vpmu_pv_vm_refused(vm->pv);
+	uint32_t i;
+
+	if (ret)
+		snprintf(why, VPMU_KVM_WHY, "%s: found %llu, available %llu",
+			 refused->what ? refused->what : "the state", (unsigned long long)refused->asked,
+			 (unsigned long long)refused->available);
+	for (i = 0; i < vm->cfg.n_vcpus; i++) {
+		if (!vm->vcpus[i])
+			continue;
+		vm->vcpus[i]->active = true;
+		arm_slice(vm->vcpus[i], true);
+	}
+	return ret;
 }
 
 struct vpmu_pv_vm *vpmu_kvm_pv_vm(struct vpmu_kvm_vm *vm)

@@ -125,7 +125,17 @@ bool vpmu_kvm_msr(struct vpmu_kvm_vcpu *vcpu);
 /** The same, where the VMM has unpacked it: VPMU_FAULT is #GP for the guest. */
 enum vpmu_result vpmu_kvm_doorbell(struct vpmu_kvm_vcpu *vcpu, uint64_t value);
 
-/** For vpmu_pv_vm_save() and _load() while nothing runs, and vpmu_pv_event_info(). */
+/**
+ * Load what vpmu_pv_vm_save() of vpmu_kvm_pv_vm() wrote, here or on another host: after guest
+ * memory, when all vCPUs are there, before one runs. From any thread.
+ *
+ * @why: on failure what does not fit; VPMU_KVM_WHY bytes
+ *
+ * Returns 0, or what vpmu_pv_vm_load() does, which says what is left then.
+ */
+int vpmu_kvm_vm_load(struct vpmu_kvm_vm *vm, const void *buf, size_t size, char *why);
+
+/** For vpmu_pv_vm_save(), while nothing runs, and vpmu_pv_event_info(). */
 struct vpmu_pv_vm *vpmu_kvm_pv_vm(struct vpmu_kvm_vm *vm);
 struct vpmu_pv *vpmu_kvm_pv(struct vpmu_kvm_vcpu *vcpu);
 

@@ -42,12 +42,20 @@ l2 "two at once" --pmu pv --root -- sh -c '
 touch two-done
 wait
 
+# In mid-count to another QEMU, whose events are others.
+bare=("$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config
+	-display none -machine pc -bios qboot.rom -m 64 -accel kvm -cpu host,pmu=off,pmu-pv=v2
+	-device isa-debug-exit,iobase=0xf4,iosize=4)
+status=0
+out=$(timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/migrate.py" 3 "${bare[@]}" \
+	-kernel "$VPMU_BUILD/bare/moved" -append turns=300000000 2>&1) || status=$?
+grep -E '^(ok|not ok) ' <<<"$out"
+[ $status = 67 ] && [ "$(sed -n 's/^moved //p' <<<"$out")" = 3 ] ||
+	echo "not ok moved: status $status: $(tail -n 1 <<<"$out")"
+
 # Between two doorbells, which KVM emulates, 1000 NOPs and two more instructions.
 status=0
-out=$(yes | timeout -k 5 $((300 + TURNS / 20)) "$VPMU_QEMU/bin/qemu-system-x86_64" \
-	-L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config -display none -serial stdio \
-	-machine pc -bios qboot.rom -m 64 -accel kvm -cpu host,pmu=off,pmu-pv=v2 -smp 2 \
-	-device isa-debug-exit,iobase=0xf4,iosize=4 \
+out=$(yes | timeout -k 5 $((300 + TURNS / 20)) "${bare[@]}" -serial stdio -smp 2 \
 	-kernel "$VPMU_BUILD/bare/hostile" -append "seed=$SEED turns=$TURNS bell=1 known=1002" 2>&1) ||
 	status=$?
 grep -E '^(ok|not ok) ' <<<"$out"

@@ -8,7 +8,6 @@
 #include "qemu/error-report.h"
 #include "qapi/error.h"
 #include "hw/boards.h"
-#include "migration/blocker.h"
 #include "system/cpus.h"
 #include "system/kvm_int.h"
 #include "system/reset.h"
@@ -22,7 +21,7 @@
 static struct {
     struct vpmu_kvm_vm *vm;
     struct vpmu_ops memory;
-    Error *blocker;
+    VPMUPvState state;
 } the_vm;
 
 QEMU_BUILD_BUG_ON(X86_VPMU_KVM_DOORBELL != VPMU_PV_MSR_DOORBELL);
@@ -30,6 +29,14 @@ QEMU_BUILD_BUG_ON(X86_VPMU_KVM_DOORBELL != VPMU_PV_MSR_DOORBELL);
 static void vpmu_kvm_reset_all(void *opaque)
 {
     vpmu_kvm_vm_reset(the_vm.vm);
+}
+
+/* Events are made anew, of the new host; one that it does not have is lost */
+static int vpmu_kvm_load(void *opaque, const void *data, size_t size,
+                         char **why)
+{
+    *why = g_malloc0(VPMU_KVM_WHY);
+    return vpmu_kvm_vm_load(the_vm.vm, data, size, *why);
 }
 
 static bool vpmu_kvm_vm_make(CPUState *cs, const X86VPMUProps *p, Error **errp)
@@ -50,15 +57,14 @@ static bool vpmu_kvm_vm_make(CPUState *cs, const X86VPMUProps *p, Error **errp)
 
     the_vm.memory.size = sizeof(the_vm.memory);
     vpmu_pv_hooks(&the_vm.memory);
-    error_setg(&the_vm.blocker, "pmu-pv: the events are this host's");
-    if (migrate_add_blocker(&the_vm.blocker, errp) < 0) {
-        return false;
-    }
     if (vpmu_kvm_vm_new(&cfg, &the_vm.vm, why)) {
-        migrate_del_blocker(&the_vm.blocker);
         error_setg(errp, "pmu-pv: %s", why);
         return false;
     }
+    the_vm.state = (VPMUPvState) {
+        .pv = vpmu_kvm_pv_vm(the_vm.vm),
+        .load = vpmu_kvm_load,
+    };
     qemu_register_reset(vpmu_kvm_reset_all, NULL);
     return true;
 }
@@ -93,6 +99,7 @@ int x86_vpmu_kvm_init(X86CPU *cpu, struct kvm_cpuid2 *cpuid, uint32_t capacity)
     ret = vpmu_kvm_vcpu_new(the_vm.vm, cs->cpu_index, cs->kvm_fd, cs->kvm_run,
                             &cpu->vpmu_kvm);
     if (!ret) {
+        vpmu_pv_state_register(&the_vm.state);
         ret = vpmu_kvm_cpuid(cpu->vpmu_kvm, cpuid, capacity);
     }
     return ret ? ret : first;

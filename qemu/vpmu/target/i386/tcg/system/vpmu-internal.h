@@ -71,6 +71,16 @@ typedef struct VPMUUarch {
 } VPMUUarch;
 
 /* What the vCPUs have in common; under the BQL unless it says otherwise */
+/* A VM's paravirtual PMU in migration */
+typedef struct VPMUPvState {
+    struct vpmu_pv_vm *pv;
+    /* Puts what another one has saved into it, or allocates the reason */
+    int (*load)(void *opaque, const void *data, size_t size, char **why);
+    void *opaque;
+    uint8_t *data;                     /* on the wire */
+    uint32_t size;
+} VPMUPvState;
+
 typedef struct VPMUVm {
     unsigned int n_cpus;
     VpmuHostPolicy policy;
@@ -95,8 +105,7 @@ typedef struct VPMUVm {
     struct vpmu_pv_vm *pv;
     size_t pv_vcpu_size;
     QemuMutex pv_lock;                 /* the BQL is not taken under it */
-    uint8_t *pv_state;                 /* on the wire */
-    uint32_t pv_state_size;
+    VPMUPvState pv_state;
 } VPMUVm;
 
 struct X86VPMU {
@@ -194,6 +203,9 @@ bool vpmu_pv_parse_calls(const char *arg, uint32_t *calls, Error **errp);
 bool vpmu_pv_parse(const char *arg, uint32_t *abi, Error **errp);
 /* Hooks for guest memory, interrupts and the lock */
 void vpmu_pv_hooks(struct vpmu_ops *ops);
+/* It travels behind what has been registered so far; again for each new vCPU */
+void vpmu_pv_state_register(VPMUPvState *s);
+void vpmu_pv_state_unregister(VPMUPvState *s);
 /* The VM's part with the first vCPU, and this vCPU's part */
 bool vpmu_pv_attach(X86VPMU *v, struct vpmu_provider *provider, Error **errp);
 void vpmu_pv_detach(X86VPMU *v);

@@ -239,38 +239,78 @@ static void vpmu_pv_reset_vm(void *opaque)
     vpmu_pv_vm_reset(vm->pv);
 }
 
+/* ---- migration ---- */
+
 static int vpmu_pv_pre_save(void *opaque)
 {
-    VPMUVm *vm = opaque;
+    VPMUPvState *s = opaque;
     size_t size;
 
-    vpmu_pv_vm_save(vm->pv, NULL, 0, &size);
-    g_free(vm->pv_state);
-    vm->pv_state = g_malloc0(size);
-    vm->pv_state_size = size;
-    return vpmu_pv_vm_save(vm->pv, vm->pv_state, size, &size);
+    vpmu_pv_vm_save(s->pv, NULL, 0, &size);
+    g_free(s->data);
+    s->data = g_malloc0(size);
+    s->size = size;
+    return vpmu_pv_vm_save(s->pv, s->data, size, &size);
 }
 
 static bool vpmu_pv_size_ok(void *opaque, int version_id)
 {
-    VPMUVm *vm = opaque;
+    VPMUPvState *s = opaque;
 
-    return vm->pv_state_size <= VPMU_PV_STATE_MAX;
+    return s->size <= VPMU_PV_STATE_MAX;
 }
 
 static int vpmu_pv_post_load(void *opaque, int version_id)
 {
+    VPMUPvState *s = opaque;
+    g_autofree char *why = NULL;
+    int ret = s->load(s->opaque, s->data, s->size, &why);
+
+    if (ret) {
+        error_report("vpmu: the guest's paravirtual PMU does not fit this one "
+                     "(pmu-pv, pmu-pv-events, pmu-pv-slots): %s", why);
+    }
+    return ret;
+}
+
+static const VMStateDescription vmstate_vpmu_pv = {
+    .name = "vpmu-pv",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .pre_save = vpmu_pv_pre_save,
+    .post_load = vpmu_pv_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(size, VPMUPvState),
+        VMSTATE_VALIDATE("vpmu-pv state size", vpmu_pv_size_ok),
+        VMSTATE_VBUFFER_ALLOC_UINT32(data, VPMUPvState, 1, NULL, size),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+void vpmu_pv_state_register(VPMUPvState *s)
+{
+    vmstate_unregister(NULL, &vmstate_vpmu_pv, s);
+    vmstate_register(NULL, 0, &vmstate_vpmu_pv, s);
+}
+
+void vpmu_pv_state_unregister(VPMUPvState *s)
+{
+    vmstate_unregister(NULL, &vmstate_vpmu_pv, s);
+    g_free(s->data);
+}
+
+static int vpmu_pv_load(void *opaque, const void *data, size_t size, char **why)
+{
     VPMUVm *vm = opaque;
-    int ret = vpmu_pv_vm_load(vm->pv, vm->pv_state, vm->pv_state_size);
+    int ret = vpmu_pv_vm_load(vm->pv, data, size);
     CPUState *cs;
 
     if (ret) {
-        const struct vpmu_error *why = vpmu_pv_vm_refused(vm->pv);
+        const struct vpmu_error *refused = vpmu_pv_vm_refused(vm->pv);
 
-        error_report("vpmu: the guest's paravirtual PMU does not fit this one "
-                     "(pmu-pv, pmu-pv-events, pmu-pv-slots): %s: found 0x%"
-                     PRIx64 ", available 0x%" PRIx64,
-                     why->what, why->asked, why->available);
+        *why = g_strdup_printf("%s: found 0x%" PRIx64 ", available 0x%" PRIx64,
+                               refused->what, refused->asked,
+                               refused->available);
         return ret;
     }
     CPU_FOREACH(cs) {
@@ -282,19 +322,7 @@ static int vpmu_pv_post_load(void *opaque, int version_id)
     return 0;
 }
 
-static const VMStateDescription vmstate_vpmu_pv = {
-    .name = "vpmu-pv",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .pre_save = vpmu_pv_pre_save,
-    .post_load = vpmu_pv_post_load,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(pv_state_size, VPMUVm),
-        VMSTATE_VALIDATE("vpmu-pv state size", vpmu_pv_size_ok),
-        VMSTATE_VBUFFER_ALLOC_UINT32(pv_state, VPMUVm, 1, NULL, pv_state_size),
-        VMSTATE_END_OF_LIST()
-    }
-};
+/* ---- set-up ---- */
 
 static bool vpmu_pv_vm_new(VPMUVm *vm, const struct vpmu_provider *provider,
                            Error **errp)
@@ -331,6 +359,11 @@ static bool vpmu_pv_vm_new(VPMUVm *vm, const struct vpmu_provider *provider,
     if (vpmu_pv_vm_init(vm->pv, &cfg, provider->ops, &err)) {
         g_assert_not_reached();
     }
+    vm->pv_state = (VPMUPvState) {
+        .pv = vm->pv,
+        .load = vpmu_pv_load,
+        .opaque = vm,
+    };
     qemu_mutex_init(&vm->pv_lock);
     qemu_register_reset(vpmu_pv_reset_vm, vm);
     return true;
@@ -339,10 +372,9 @@ static bool vpmu_pv_vm_new(VPMUVm *vm, const struct vpmu_provider *provider,
 void vpmu_pv_vm_free(VPMUVm *vm)
 {
     if (vm->pv) {
-        vmstate_unregister(NULL, &vmstate_vpmu_pv, vm);
+        vpmu_pv_state_unregister(&vm->pv_state);
         qemu_unregister_reset(vpmu_pv_reset_vm, vm);
         qemu_mutex_destroy(&vm->pv_lock);
-        g_free(vm->pv_state);
         g_free(vm->pv);
     }
 }
@@ -367,8 +399,7 @@ bool vpmu_pv_attach(X86VPMU *v, struct vpmu_provider *provider, Error **errp)
     }
     v->pv = pv;
     /* Loaded after every vCPU's own state: the last one has come just now */
-    vmstate_unregister(NULL, &vmstate_vpmu_pv, vm);
-    vmstate_register(NULL, 0, &vmstate_vpmu_pv, vm);
+    vpmu_pv_state_register(&vm->pv_state);
     return true;
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Counts and overflows of the paravirtual PMU, by the doorbell, over a time in which
+ * somebody moves the guest from one VMM to another. A loop's count follows from those of
+ * two short ones: without an overflow, and with one, whose handler is counted too.
+ *
+ * Command line: turns=N of the long loop, of two instructions each.
+ */
+#include "bare.h"
+#include "pv.h"
+
+#define SHORT	100000u
+#define OVERFLOWS 8
+
+static struct vpmu_pv_call ring __attribute__((aligned(32)));
+static struct {
+	struct vpmu_pv_batch head;
+	struct vpmu_pv_op op[2];
+} batch __attribute__((aligned(4096)));
+static struct vpmu_pv_page page __attribute__((aligned(4096)));
+static uint64_t n_nmis;
+
+bool on_trap(struct frame *f)
+{
+	n_nmis += f->vector == 2;
+	return f->vector == 2;
+}
+
+static int64_t call(uint64_t op, const void *at)
+{
+	ring = (struct vpmu_pv_call){ .size = sizeof(ring), .op = op, .a1 = (uintptr_t)at };
+	asm volatile("wrmsr" : : "a" (&ring), "d" (0), "c" (VPMU_PV_MSR_DOORBELL) : "memory");
+	return ring.result;
+}
+
+/* Two operations, of event 1 and of event 2. */
+static bool both(uint16_t code, uint64_t period)
+{
+	__builtin_memset(&batch, 0, sizeof(batch));
+	batch.head.size = sizeof(batch);
+	batch.head.n_ops = 2;
+	for (unsigned int i = 0; i < 2; i++) {
+		batch.op[i].op = code;
+		batch.op[i].id = i + 1;
+		if (code == VPMU_PV_OPEN)
+			batch.op[i].u.open.config = 1; /* instructions */
+		if (code == VPMU_PV_ENABLE) {
+			batch.op[i].slot = i;
+			batch.op[i].u.enable.left = i ? period : 0;
+			batch.op[i].u.enable.period = i ? period : 0;
+		}
+	}
+	return call(VPMU_PV_OP_BATCH, &batch) == 2 && !batch.op[0].result && !batch.op[1].result;
+}
+
+/* What @turns more count. */
+static uint64_t loop(uint64_t turns, uint64_t period)
+{
+	uint64_t before = page.slot[0].count;
+
+	n_nmis = 0;
+	page.slot[1].overflows = 0;
+	if (!both(VPMU_PV_ENABLE, period))
+		return 0;
+	asm volatile("1: dec %0; jnz 1b" : "+r" (turns));
+	return both(VPMU_PV_DISABLE, 0) ? page.slot[0].count - before : 0;
+}
+
+static void expect(const char *name, uint64_t value, uint64_t want)
+{
+	print(value == want ? "ok " : "not ok ");
+	print(name);
+	if (value != want) {
+		print(": ");
+		print_number(value, 10);
+		print(", not ");
+		print_number(want, 10);
+	}
+	print("\n");
+}
+
+int main(const char *line)
+{
+	struct vpmu_pv_setup setup = { .size = sizeof(setup), .page = (uintptr_t)&page };
+	uint64_t turns = option(line, "turns", 10000000), none, one, all;
+
+	if (call(VPMU_PV_OP_SETUP, &setup) || !both(VPMU_PV_OPEN, 0)) {
+		print("not ok moved: no such events\n");
+		return 0x22;
+	}
+	none = loop(SHORT, 4 * SHORT);
+	one = loop(SHORT, SHORT + SHORT / 2);
+	expect("moved, an overflow before", n_nmis, 1);
+	all = loop(turns, 2 * turns / OVERFLOWS - SHORT);
+	expect("moved, count", all, none + 2 * (turns - SHORT) + OVERFLOWS * (one - none));
+	expect("moved, overflows", page.slot[1].overflows, OVERFLOWS + 1);
+	expect("moved, NMIs", n_nmis, OVERFLOWS);
+	return 0x21;
+}
