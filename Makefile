@@ -29,7 +29,7 @@ check-fast:
 	@tests/run --fast $(TESTS)
 
 soak:
-	@SOAK=1 tests/run $(or $(TESTS),t-kvm)
+	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-crowd)
 
 # What needs a real KVM: this machine's own, and one in a guest.
 check-kvm:
