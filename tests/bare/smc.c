@@ -54,7 +54,7 @@ static void icr(uint32_t value)
 int main(const char *line)
 {
 	static const uint8_t changed[] = { 0x66, 0xb8, 0, 0, 0, 0, 0xc3 }; /* mov $0, %eax; ret */
-	uint32_t turns = option(line, "turns", 100000), n, stale;
+	uint32_t turns = option(line, "turns", 100000), n, stale, passes;
 
 	for (size_t i = 0; i < (size_t)(ap_code_end - ap_code); i++)
 		((volatile char *)(uintptr_t)AP_CODE)[i] = ap_code[i];
@@ -67,7 +67,8 @@ int main(const char *line)
 		*word(AP_CHANGED) = n;
 		asm volatile("jmp 1f; 1:" ::: "memory"); /* QEMU ends a translation here */
 		*word(AP_TOLD) = n;
-		for (uint32_t i = 0, passes = *word(AP_PASSES); i < 1000 && *word(AP_PASSES) - passes < 2; i++)
+		passes = *word(AP_PASSES);
+		for (int i = 0; i < 1000 && *word(AP_PASSES) - passes < 2; i++)
 			asm volatile("pause");
 	}
 	icr(0x4500);
