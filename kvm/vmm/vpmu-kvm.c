@@ -548,8 +548,7 @@ int vpmu_kvm_vm_load(struct vpmu_kvm_vm *vm, const void *buf, size_t size, char 
 
 	if (ret)
 		snprintf(why, VPMU_KVM_WHY, "%s: found %llu, available %llu",
-			 refused->what ? refused->what : "the state",
-			 (unsigned long long)refused->asked,
+			 refused->what, (unsigned long long)refused->asked,
 			 (unsigned long long)refused->available);
 	for (i = 0; i < vm->cfg.n_vcpus; i++) {
 		if (!vm->vcpus[i])
