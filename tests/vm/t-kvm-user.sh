@@ -24,19 +24,19 @@ perf_cases='loaded kvm top'
 export SEED=${SEED:-$RANDOM} TURNS=${TURNS:-${more:-300}}
 
 cat >l1.sh <<'END'
-driver=$1
-shift
+suite=$1 driver=$2
+shift 2
 paravirtual=$VPMU_ROOT/tests/guest/paravirtual
-l2 perf --pmu pv --smp 2 --root -- "$paravirtual" "$VPMU_BUILD/guest" "$driver" 2 "$@"
+l2 perf --kernel "$suite" --pmu pv --smp 2 --root -- "$paravirtual" "$VPMU_BUILD/guest" "$driver" 2 "$@"
 
 # Beside one that counts all the time there is another one, exact in each of its turns.
 rm -f two-*
 # shellcheck disable=SC2016 # L2's
-l2 neighbour --pmu pv --root -- sh -c '
+l2 neighbour --kernel "$suite" --pmu pv --root -- sh -c '
 	perf stat -a -e instructions,branches sh -c "touch two-counts; until [ -e two-done ]; do sleep 0.1; done" 2>out
 	grep -q "^ *[1-9][0-9,]* *instructions" out && echo "ok counts" || echo "not ok counts: $(cat out)"' &
 # shellcheck disable=SC2016 # L2's
-l2 "two at once" --pmu pv --root -- sh -c '
+l2 "two at once" --kernel "$suite" --pmu pv --root -- sh -c '
 	until [ -e two-counts ]; do sleep 0.1; done
 	"$@"' sh "$VPMU_BUILD/guest/count" -r 10 "$VPMU_BUILD/guest/shares"
 touch two-done
@@ -74,7 +74,7 @@ round() {
 		return
 	fi
 	# shellcheck disable=SC2086 # words are meant
-	in_l1 "$suite" --smp 2 --kernel "$suite" --append "$2" -- ./l1.sh "$driver" $perf_cases
+	in_l1 "$suite" --smp 2 --kernel "$suite" --append "$2" -- ./l1.sh "$suite" "$driver" $perf_cases
 }
 round bookworm ''
 [ -z "${SOAK:-}" ] || round bookworm-backports 'kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
