@@ -56,7 +56,7 @@ l2() {
 	local name=$1 log status again
 	shift
 	log=${name//\//-}.l2
-	for again in yes no; do
+	for again in yes yes no; do
 		rm -f "$log".*
 		status=0
 		l2_run "$log.log" -v --append loglevel=5 "$@" >"$log.out" 2>"$log.err" || status=$?

@@ -27,7 +27,7 @@ in_l1() {
 	done
 	shift
 	out=${name//\//-}
-	for again in yes no; do
+	for again in yes yes no; do
 		status=0
 		timeout -k 5 "$l1_limit" "$VPMU_BUILD/vpmu" run -v --cpu "$l1_cpu" \
 			--pmu "${L1_PMU:-arch}" --memory 2G --root "${options[@]}" -- \
