@@ -64,6 +64,7 @@ static void change(const char *where, uint32_t at, uint32_t turns)
 	*word(AP_TOLD) = 0;
 	*word(AP_CALLS) = at - AP_CODE; /* CS begins there */
 	*word(AP_STALE) = 0;
+	*word(AP_PASSES) = 0; /* none of before stand for this one's */
 	icr(0x4500); /* INIT */
 	icr(0x4608); /* start at AP_CODE */
 	for (n = 1; n <= turns; n++) {
