@@ -129,6 +129,7 @@ enum vpmu_result vpmu_kvm_doorbell(struct vpmu_kvm_vcpu *vcpu, uint64_t value);
  * Load what vpmu_pv_vm_save() of vpmu_kvm_pv_vm() wrote, here or on another host: after guest
  * memory, when all vCPUs are there, before one runs. From any thread.
  *
+ * @buf, @size: it, and how many bytes it has
  * @why: on failure what does not fit; VPMU_KVM_WHY bytes
  *
  * Returns 0, or what vpmu_pv_vm_load() does, which says what is left then.

@@ -53,7 +53,7 @@ in_guest() {
 }
 
 # died NAME STATUS LOG: the guest has ended by itself, which is told as a skip with what it said
-# last; the caller starts it once more. docs/TESTING.md, "A guest that dies", says why.
+# last; the caller starts it again. docs/TESTING.md, "A guest that dies", says why.
 died() {
 	local log place
 	[ "$2" = 125 ] || return 1
