@@ -34,7 +34,8 @@
 	.data
 	.balign	16
 	.globl	svm_path, svm_path_end, round_msr, round_on, round_exits, round_rip, round_wrong
-	.globl	vmcb, hsave, msrpm, iopm, guest_stack, guest_1, guest_inject, guest_int, guest_ud
+	.globl	vmcb, hsave, msrpm, iopm, guest_stack, guest_1, guest_inject, guest_stores
+	.globl	guest_int, guest_ud
 	.globl	svm_round, svm_once, svm_efer
 round_msr: .quad 0
 round_on: .quad	0
@@ -175,6 +176,21 @@ svm_once:
 guest_inject:
 	nop
 	vmmcall
+	.popsection
+
+/*
+ * The same with an interrupt: 2 of the handler, then 1 + 3 * 1000 of stores into a page
+ * of code, each of which is more work for a QEMU with more than one CPU.
+ */
+	.pushsection .text.guest, "ax"
+guest_stores:
+	mov	$1000, %ecx
+1:	movb	$0x90, 2f
+	dec	%ecx
+	jnz	1b
+	vmmcall
+	.skip	64			/* not in the block that stores */
+2:	nop
 	.popsection
 
 /*

@@ -33,6 +33,7 @@
 #define EXIT_VMMCALL	0x81
 #define EXIT_INVALID	UINT64_MAX
 
+#define INJECT_INTR	0x80000000u
 #define INJECT_SOFT	0x80000400u
 
 struct step {
@@ -41,7 +42,7 @@ struct step {
 extern const struct step svm_path[], svm_path_end[];
 extern uint64_t round_msr, round_on, round_exits, round_rip, round_wrong;
 extern uint8_t vmcb[4096], hsave[4096], msrpm[8192], iopm[16384], guest_stack[];
-extern char guest_1[], guest_inject[], guest_int[], guest_ud[];
+extern char guest_1[], guest_inject[], guest_stores[], guest_int[], guest_ud[];
 void svm_round(void);
 void svm_once(void);
 void svm_efer(uint32_t off, uint32_t on);
@@ -304,24 +305,26 @@ static uint64_t once(uint64_t select)
 	return rdmsr(counter);
 }
 
-static void inject(void)
+static void inject(const void *guest, uint32_t type)
 {
-	make_guest(guest_inject, 0);
+	make_guest(guest, 0);
 	put64(0x5d8, (uintptr_t)guest_stack - 256);
-	put32(0x0a8, INJECT_SOFT | 0x90);
+	put32(0x0a8, type | 0x90);
 }
 
 static void check_entries(void)
 {
-	inject();
+	inject(guest_inject, INJECT_SOFT);
 	expect("injected interrupt, instructions", once(0xc0 | GUEST_ONLY), 3);
 	expect("injected interrupt, exit", get64(0x70), EXIT_VMMCALL);
-	inject();
+	inject(guest_inject, INJECT_SOFT);
 	expect("injected interrupt, branches", once(0xc2 | GUEST_ONLY), 1);
-	inject();
+	inject(guest_inject, INJECT_SOFT);
 	expect("injected interrupt, taken branches", once(0xc4), 1);
-	inject();
+	inject(guest_inject, INJECT_SOFT);
 	expect("injected interrupt, host", once(0xc0 | HOST_ONLY), 8);
+	inject(guest_stores, INJECT_INTR);
+	expect("external interrupt injected, once", once(0xc0 | GUEST_ONLY), 2 + 1 + 3 * 1000);
 
 	make_guest(guest_1, 0);
 	put32(0x058, 0); /* no ASID */

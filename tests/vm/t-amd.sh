@@ -89,6 +89,8 @@ nested 'Zen 3' EPYC-Milan
 nested 'Zen 4' EPYC-Genoa
 nested 'Zen 4, direct' EPYC-Genoa,pmu-policy=direct
 nested 'four counters' EPYC-Rome,perfctr-core=off
+# The only one in which QEMU's loop is left while the guest's guest executes.
+nested 'two CPUs' EPYC-Milan -smp 2
 nested 'one instruction a block' EPYC-Milan -accel tcg,one-insn-per-tb=on
 
 # Six moves of a guest that lasts for three times as many, also in mid-guest.
