@@ -4,6 +4,8 @@
  * for whom with AMD's HostOnly and GuestOnly, to the very instruction; overflows in
  * either, and the NMI that ends the guest; intercepts before the PMU. Prints a line
  * per case.
+ *
+ * Command line: turns=N of all; or gif=N turns with another CPU, of the interrupt flag.
  */
 #include "bare.h"
 
@@ -67,8 +69,15 @@ static void expect(const char *name, uint64_t value, uint64_t want)
 	print("\n");
 }
 
+static volatile uint32_t taken; /* an interrupt of VECTOR_TIMER */
+
 bool on_trap(struct frame *f)
 {
+	if (f->vector == VECTOR_TIMER) {
+		taken = 1;
+		apic_write(APIC_EOI, 0);
+		return true;
+	}
 	if (f->vector != 2)
 		return false;
 	pmi.n++;
@@ -425,6 +434,61 @@ static void check_intercepts(void)
 	expect("VMMCALL is nobody's, counts", rdmsr(counter), 2);
 }
 
+/* ---- the global interrupt flag, while another CPU loads its FPU's state */
+
+#define AP_CODE	0x8000u
+
+extern char ap_code[], ap_code_end[];
+asm(".pushsection .data\n"
+    ".code16\n"
+    "ap_code: xor %ax, %ax\n"
+    "mov %ax, %ds\n"
+    "1: fxrstor 0x9000\n"
+    "jmp 1b\n"
+    ".code64\n"
+    "ap_code_end: .popsection");
+
+static void icr(uint32_t high, uint32_t low)
+{
+	apic_write(APIC_ICR_HIGH, high);
+	apic_write(APIC_ICR, low);
+}
+
+static void wait(volatile uint32_t *for_one, unsigned int turns)
+{
+	while (turns-- && !(for_one && *for_one))
+		asm volatile("pause");
+}
+
+static void check_gif(uint64_t turns)
+{
+	uint64_t early = 0, lost = 0;
+
+	for (size_t i = 0; i < (size_t)(ap_code_end - ap_code); i++)
+		((volatile char *)(uintptr_t)AP_CODE)[i] = ap_code[i];
+	for (size_t i = 0; i < 512; i++)
+		((volatile char *)0x9000)[i] = 0;
+	icr(1u << 24, 0x4500); /* INIT */
+	wait(NULL, 100000);
+	icr(1u << 24, 0x4608); /* start at AP_CODE */
+	wait(NULL, 100000);
+	asm volatile("sti");
+	while (turns--) {
+		taken = 0;
+		asm volatile("clgi" ::: "memory");
+		icr(0, 0x40000 | VECTOR_TIMER); /* to itself */
+		wait(&taken, 5);
+		early += taken;
+		asm volatile("stgi" ::: "memory");
+		wait(&taken, 100000);
+		lost += !taken;
+	}
+	asm volatile("cli");
+	icr(1u << 24, 0x4500);
+	expect("interrupts taken without GIF", early, 0);
+	expect("interrupts not taken with it", lost, 0);
+}
+
 static bool set_up(void)
 {
 	uint32_t a, b, c, d;
@@ -464,7 +528,7 @@ static void check_without(void)
 
 int main(const char *line)
 {
-	uint64_t turns = option(line, "turns", 1);
+	uint64_t turns = option(line, "turns", 1), gif = option(line, "gif", 0);
 
 	if (!set_up())
 		return 0x21;
@@ -473,6 +537,10 @@ int main(const char *line)
 	check_without();
 	wrmsr(MSR_EFER, rdmsr(MSR_EFER) | EFER_SVME);
 	wrmsr(MSR_HSAVE, (uintptr_t)hsave);
+	if (gif) {
+		check_gif(gif);
+		return 0x21;
+	}
 	check_first_overflow();
 	while (turns--) {
 		check_all_overflows();
