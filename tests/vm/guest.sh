@@ -36,32 +36,16 @@ case_of() {
 # them, and one of its own when the command fails. A guest that hangs ends before its
 # test does, so that the others have their turn.
 in_guest() {
-	local name=$1 out status=0 again
+	local name=$1 out status=0
 	shift
-	for again in yes no; do
-		status=0
-		out=$(timeout -k 10 "${GUEST_SECONDS:-600}" "$VPMU_BUILD/vpmu" run "$@" 2>&1 </dev/null) ||
-			status=$?
-		died "$name" $status <(cat <<<"$out") && [ $again = yes ] || break
-	done
+	out=$(timeout -k 10 "${GUEST_SECONDS:-600}" "$VPMU_BUILD/vpmu" run "$@" 2>&1 </dev/null) ||
+		status=$?
 	sed -E "s,^(ok|not ok|skip) ,\1 $name/," <<<"$out"
 	case $status in
 	0) ;;
 	124 | 137) echo "not ok $name: not done after ${GUEST_SECONDS:-600} s" ;;
 	*) echo "not ok $name: vpmu run ended with status $status" ;;
 	esac
-}
-
-# died NAME STATUS LOG: the guest has ended by itself, which is told as a skip with what it said
-# last; the caller starts it again. docs/TESTING.md, "A guest that dies", says why.
-died() {
-	local log place
-	[ "$2" = 125 ] || return 1
-	log=$(cat "$3")
-	[[ $log == *'the guest ended before the command'* ]] || return 1
-	place=$(grep -ao 'RIP: .*' <<<"$log" | head -n 1)
-	echo "skip $1: the guest died: ${place:-without a word}"
-	grep -aE '\[ *[0-9]+\.[0-9]+\]' <<<"$log" | tail -n 60 | sed 's/^/# /'
 }
 
 build_bare() {

@@ -13,8 +13,6 @@
 #
 # Both can run in the background, more than one at once.
 set -uo pipefail
-# shellcheck disable=SC1091 # beside this file
-. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/guest.sh"
 
 l2_limit=${L2_LIMIT:-400}	# seconds; many times what it takes
 trouble='WARNING:|BUG:|Oops|Call Trace|unchecked MSR|general protection|Broken BIOS'
@@ -53,16 +51,13 @@ l2_run() {
 }
 
 l2() {
-	local name=$1 log status again
+	local name=$1 log status
 	shift
 	log=${name//\//-}.l2
-	for again in yes yes no; do
-		rm -f "$log".*
-		status=0
-		l2_run "$log.log" -v --append loglevel=5 "$@" >"$log.out" 2>"$log.err" || status=$?
-		died "$name" "$status" "$log.err" && [ $again = yes ] || break
-	done
-	sed -E "s,^(ok|not ok|skip) ,\1 $name/," "$log.out"
+	rm -f "$log".*
+	l2_run "$log.log" -v --append loglevel=5 "$@" 2>"$log.err" |
+		sed -u -E "s,^(ok|not ok|skip) ,\1 $name/,"
+	status=${PIPESTATUS[0]}
 	ended "$name" L2 "$status" "$log.err"
 	clean "$name/L2's log" "$log.log"
 }

@@ -19,7 +19,7 @@ l1_cpu=${L1_CPU:-EPYC-Milan}
 l1_limit=${L1_LIMIT:-600}	# seconds; many times what it takes
 
 in_l1() {
-	local name=$1 options=() status=0 out again
+	local name=$1 options=() status=0 out
 	shift
 	while [ "$1" != -- ]; do
 		options+=("$1")
@@ -27,14 +27,10 @@ in_l1() {
 	done
 	shift
 	out=${name//\//-}
-	for again in yes yes no; do
-		status=0
-		timeout -k 5 "$l1_limit" "$VPMU_BUILD/vpmu" run -v --cpu "$l1_cpu" \
-			--pmu "${L1_PMU:-arch}" --memory 2G --root "${options[@]}" -- \
-			bash "$VPMU_ROOT/tests/vm/nested-l1.sh" "$out.l1.log" "$@" \
-			>"$out.out" 2>"$out.err" </dev/null || status=$?
-		died "$name" $status "$out.err" && [ $again = yes ] || break
-	done
+	timeout -k 5 "$l1_limit" "$VPMU_BUILD/vpmu" run -v --cpu "$l1_cpu" \
+		--pmu "${L1_PMU:-arch}" --memory 2G --root "${options[@]}" -- \
+		bash "$VPMU_ROOT/tests/vm/nested-l1.sh" "$out.l1.log" "$@" \
+		>"$out.out" 2>"$out.err" </dev/null || status=$?
 	sed -E "s,^(ok|not ok|skip) ,\1 $name/," "$out.out"
 	[ $status = 0 ] && return
 	echo "not ok $name: L1 ended with status $status"
