@@ -32,7 +32,7 @@ struct options {
 	const char *accel, *cpu, *smp, *memory, *pmu, *kernel, *modules, *append, *uarch;
 	const char *output, *stats, *policy, *filter, *trace;
 	struct strings host_events;
-	bool root, dry_run, verbose, snapshot;
+	bool root, dry_run, verbose, no_snapshot;
 };
 
 static struct options options;
@@ -56,8 +56,8 @@ static const struct option_def defs[] = {
 	{ "kernel", 0, "FILE|SUITE", "its kernel (this Debian's own)", &options.kernel },
 	{ "modules", 0, "DIR", "modules for --kernel FILE", &options.modules },
 	{ "append", 0, "ARGS", "more options for its kernel", &options.append },
-	{ "snapshot", 0, NULL, "start from a booted guest that is kept in the cache",
-	  &options.snapshot },
+	{ "no-snapshot", 0, NULL, "boot, not from a booted guest in the cache, and keep none",
+	  &options.no_snapshot },
 	{ "root", 0, NULL, "run COMMAND as root of the guest", &options.root },
 	{ "output", 'o', "FILE", "vpmu's own messages go there", &options.output },
 	{ "stats", 0, "FILE", "write what is known of the run, as JSON", &options.stats },
@@ -508,6 +508,7 @@ static void boot(struct run *r, const struct start *s, bool snapshot)
 	    !m->trace && !m->uarch && !m->verbose)
 		path = snapshot_path(&s->qemu, &s->kernel, m, initrd);
 	if (path && !access(path, R_OK)) {
+		utimensat(AT_FDCWD, path, NULL, 0); /* used last */
 		start_guest(r, s, initrd, path);
 		r->guest.restored = snapshot_loaded(&r->qmp);
 		if (!r->guest.restored) {
@@ -556,6 +557,7 @@ static void tell(struct run *r, const struct options *o, char **command)
 static int run(const struct options *o, struct run *r, char **command)
 {
 	struct job_extra extra = { .root = o->root, .tty = terminal_streams() };
+	const char *snapshot = getenv("VPMU_SNAPSHOT");
 	struct machine *m = r->machine;
 	struct start s = { .driver = NULL };
 	struct buffer job = { 0 };
@@ -582,7 +584,7 @@ static int run(const struct options *o, struct run *r, char **command)
 	job_message(&job, command, &extra);
 	if (o->trace)
 		trace_open(&r->trace, o->trace);
-	boot(r, &s, o->snapshot || getenv("VPMU_SNAPSHOT"));
+	boot(r, &s, !o->no_snapshot && !(snapshot && !strcmp(snapshot, "0")));
 	run_guest(r, o, &job, extra.tty);
 	tell(r, o, command);
 	if (o->stats)

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 #define PREFIX		"snapshot-"
 #define PART		".part" /* and who writes it */
+#define KEPT		3
 #define SAVE_MS		20000
 #define LOAD_MS		10000
 
@@ -111,16 +113,43 @@ static bool in_work(const char *name)
 	return part && (!kill(atoi(part + strlen(PART)), 0) || errno == EPERM);
 }
 
-/* The one that was used last stays. */
-static void drop_others(const char *keep)
+static bool before(struct timespec a, struct timespec b)
+{
+	return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
+}
+
+/* Of more than are kept, the one that was used longest ago. False: there are not more. */
+static bool drop_one(int dir, DIR *names)
+{
+	struct timespec oldest = { 0 };
+	char name[256] = "";
+	struct dirent *e;
+	struct stat s;
+	int n = 0;
+
+	while ((e = readdir(names))) {
+		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) || in_work(e->d_name))
+			continue;
+		if (strstr(e->d_name, PART)) {
+			unlinkat(dir, e->d_name, 0);
+			continue;
+		}
+		if (fstatat(dir, e->d_name, &s, 0))
+			continue;
+		if (!n++ || before(s.st_mtim, oldest)) {
+			oldest = s.st_mtim;
+			snprintf(name, sizeof(name), "%s", e->d_name);
+		}
+	}
+	return n > KEPT && !unlinkat(dir, name, 0);
+}
+
+static void drop_old(void)
 {
 	DIR *dir = opendir(cache_dir());
-	struct dirent *e;
 
-	while (dir && (e = readdir(dir)))
-		if (!strncmp(e->d_name, PREFIX, strlen(PREFIX)) &&
-		    !in_work(e->d_name) && strcmp(e->d_name, strrchr(keep, '/') + 1))
-			unlinkat(dirfd(dir), e->d_name, 0);
+	while (dir && drop_one(dirfd(dir), dir))
+		rewinddir(dir);
 	if (dir)
 		closedir(dir);
 }
@@ -137,7 +166,7 @@ bool snapshot_save(struct qmp *qmp, const char *path)
 	if (!saved || rename(part, path))
 		unlink(part);
 	else
-		drop_others(path);
+		drop_old();
 	free(part);
 	free(uri);
 	return tell(qmp, "cont", NULL);

@@ -354,7 +354,7 @@ t_snapshot() {
 	for i in 1 2 3 4; do
 		# One that was cut off is not believed.
 		[ $i != 4 ] || for file in "$cache"/snapshot-*; do truncate -s 30M "$file"; done
-		found+=("$(run --snapshot --stats stats.json -- sh -c '
+		found+=("$(run --stats stats.json -- sh -c '
 			cat /proc/sys/kernel/random/boot_id; od -An -N16 -tx1 /dev/urandom; date +%s; hostname
 			perf stat -x, -e instructions:u -o count dash -c "$1"; grep instr count | cut -d, -f1' \
 			sh "$loop")")
@@ -370,7 +370,15 @@ t_snapshot() {
 	done
 	same snapshot-time "${seen[*]}" 'now now now now'
 	same snapshot-counts "$(printf '%s\n' "${found[@]}" | sed -n '5~5p' | sort -u | grep -c .)" 1
+	file=$(echo "$cache"/snapshot-*)
+	for i in 400M 500M; do run -m $i -- true; done
+	run -- true # used last
+	run -m 600M -- true
+	same snapshot-kept "$(ls "$cache"/snapshot-* | wc -l), $(ls "$file")" "3, $file"
 	rm -f "$cache"/snapshot-*
+	run --no-snapshot -- true
+	VPMU_SNAPSHOT=0 run -- true
+	same snapshot-none "$(ls "$cache" | grep -c snapshot-)" 0
 }
 
 t_cache() {
