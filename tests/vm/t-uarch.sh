@@ -36,9 +36,10 @@ work=$VPMU_BUILD/guest/modelled
 # shellcheck disable=SC2016 # for the guest's shell
 each='script=$1 program=$2; shift 2; for mode; do "$script" "$mode" "$program" || exit; done'
 in_guest 'Icelake-Server' --uarch on --cpu Icelake-Server-v6 -- \
-	sh -c "$each" sh "$modelling" "$work" topdown memory
+	sh -c "$each" sh "$modelling" "$work" topdown memory detailed
 in_guest 'SapphireRapids with 6.12' --uarch on --cpu SapphireRapids --kernel bookworm-backports \
-	-- sh -c "$each" sh "$modelling" "$work" topdown memory
+	-- sh -c "$each" sh "$modelling" "$work" topdown memory detailed
+in_guest 'EPYC-Genoa' --uarch on --cpu EPYC-Genoa -- "$modelling" detailed "$work"
 in_guest 'programs alone' --uarch user --cpu Icelake-Server-v6 -- \
 	sh -c "$each" sh "$modelling" "$work" repeat bounds
 
