@@ -5,6 +5,8 @@
 
 /* Loads of a block by registers that the block has not set before */
 #define X86_STREAM_FIRST 8
+/* Slots beyond one that a LOOP takes: some six cycles of an Intel's */
+#define X86_STREAM_LOOP 29
 
 typedef struct X86VPMUStream {
     bool on;
