@@ -102,7 +102,8 @@ def job_control():
     shell = Terminal(["/bin/bash", "--norc", "--noprofile", "-i"])
     shell.type(b"PS1='%> '; stty -echo; echo sta''rt\r")
     shell.wait_for(b"start\r\n")
-    shell.type(b"%s run -- sh -c 'echo go''ing; sleep 2; echo e''nd'\r" % VPMU.encode())
+    # Not in front: a dash that is stopped between vfork and exec hangs, here as anywhere.
+    shell.type(b"%s run -- sh -c 'sleep 2 & echo go''ing; wait; echo e''nd'\r" % VPMU.encode())
     shell.wait_for(b"going\r\n")
     shell.type(b"\x1a")
     case("tty-ctrl-z", shell.wait_for(b"Stopped", 20), shell.text)
