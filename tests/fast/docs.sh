@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
 # What the documents name exists: files and headings that they link to, make's
-# verbs and variables, vpmu's verbs and options, scripts, patterns of tests. Of
-# commands only those in blocks marked sh are looked at; none is run.
+# verbs and variables, vpmu's verbs and options, scripts, patterns of tests. No
+# command is run here: t-docs.sh types those in blocks marked sh, but for the ones in
+# documents.tsv, of which each row is held against the document and the test it names.
+# So no other block may have a command, and the README's list has every document.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=${VPMU_BUILD:-$PWD/build}
-documents=(README.md CONTRIBUTING.md SECURITY.md docs/*.md)
+# shellcheck disable=SC1091 # beside this folder
+. tests/documents.sh
 
 # report NAME: a case from the findings on stdin, one per line.
 report() {
@@ -49,10 +52,6 @@ paths() {
 		sort -u | while read -r path; do
 		[ -e "$path" ] || [ -e "$path.c" ] || echo "$doc: $path: no such file"
 	done
-}
-
-commands() { # the lines of a document's sh blocks, without comments
-	sed -n '/^```sh$/,/^```$/p' "$1" | sed '/^```/d; s/ *#.*//; /^$/d'
 }
 
 make_word() { # DOCUMENT WORD...: verbs and settings
@@ -115,7 +114,74 @@ named() {
 	done
 }
 
-for doc in "${documents[@]}"; do
+# What looks like a command and is neither in a block marked sh nor behind "$ ".
+unmarked() {
+	local typed='make|sudo|git|gcc|cc|insmod|modprobe|perf|vpmu|(\./)?(build|tests|tools|qemu|guest|bench|fuzz)/[a-z][^ ]*'
+	awk -v typed="^(    )?([A-Z_]+=[^ ]* )*($typed)( |\$)" '/^```/ { plain = !fence && $0 == "```"; fence = !fence; told = 0; next }
+		plain && /^\$ / { told = 1 }
+		((plain && !told) || (!fence && /^    /)) && $0 ~ typed { print FILENAME ":" FNR ": " $0 }' "$1"
+}
+
+# row DOCUMENT COMMAND HOW WHY: what is wrong with a row of documents.tsv
+row() {
+	local doc=$1 line=$2 how=$3 why=$4 place="documents.tsv: $1: $2"
+	if [ -z "$why" ]; then
+		echo "$place: four columns are needed"
+	elif ! [ -f "$doc" ] || ! commands "$doc" | grep -qxF -- "$line"; then
+		echo "$place: no such command there"
+	fi
+	case $how in
+	fails | host | guest | never) ;;
+	check) [[ $line == 'make check'* ]] || echo "$place: make check does not begin it" ;;
+	tests/*)
+		if ! [ -x "$how" ]; then
+			echo "$place: $how: no such test"
+		elif ! grep -qF -- "$why" "$how"; then
+			echo "$place: $how: no '$why' there"
+		fi
+		;;
+	*) echo "$place: $how: neither a test nor a kind" ;;
+	esac
+}
+
+rows() {
+	local doc line how why
+	commands_listed | while IFS=$'\t' read -r doc line how why; do
+		row "$doc" "$line" "$how" "$why"
+	done
+	commands_listed | cut -f1,2 | sort | uniq -d | sed 's/^/documents.tsv: twice: /'
+}
+
+sources() { # of COMPARE.md: each cell about another system names one, and each is named
+	awk '/^## Sources/ { listed = 1 }
+		!listed && /^\| [a-z]/ {
+			n = split($0, cell, / *\| */)
+			for (i = 4; i < n; i++) {
+				if (cell[i] == "not documented") continue
+				if (cell[i] !~ /\[[0-9][0-9, ]*\]$/) print "COMPARE.md: " cell[2] ": no source: " cell[i]
+				while (match(cell[i], /\[[0-9][0-9, ]*\]/)) {
+					m = split(substr(cell[i], RSTART + 1, RLENGTH - 2), number, / *, */)
+					for (j = 1; j <= m; j++) used[number[j]] = 1
+					cell[i] = substr(cell[i], RSTART + RLENGTH)
+				}
+			}
+		}
+		listed && /^[0-9]+\. / { if ($1 + 0 != ++last) print "COMPARE.md: source " last " is numbered " $1 }
+		END {
+			for (i = 1; i <= last; i++) if (!(i in used)) print "COMPARE.md: source " i " is for no cell"
+			for (i in used) if (i + 0 > last) print "COMPARE.md: no source " i
+		}' docs/COMPARE.md
+}
+
+index() { # of the README: all documents
+	local doc
+	for doc in docs/*.md; do
+		grep -qF "]($doc)" README.md || echo "README.md: no link to $doc"
+	done
+}
+
+for doc in $(documents); do
+	unmarked "$doc" | report "blocks $doc"
 	links "$doc" | report "links $doc"
 	paths "$doc" | report "paths $doc"
 	if [ -x "$build/vpmu" ]; then
@@ -125,4 +191,7 @@ for doc in "${documents[@]}"; do
 	fi
 done
 
-{ grep -lE '/(root|home)/' "${documents[@]}" || true; } | report 'no private paths'
+rows | report 'documents.tsv'
+sources | report 'sources of COMPARE.md'
+index | report 'index'
+documents | { xargs grep -lE '/(root|home)/' || true; } | report 'no private paths'

@@ -1,37 +1,124 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 900
+# timeout: 3600
 #
-# What the README's first screen shows is what its command prints: its layout, and the
-# counts that are the same in every run. And what the documents tell to type works.
+# What the documents tell to type works: each command of their sh blocks, but for the rows
+# of documents.tsv, is typed as it stands. What a transcript shows is what its command prints: the
+# layout, and the counts that are the same in every run. t-docs.sh PATTERN: only documents
+# whose name contains it, or "nested".
 set -uo pipefail
-# shellcheck disable=SC1091 # beside this file
-. "$(dirname "$(readlink -f "$0")")/guest.sh"
+# shellcheck source-path=SCRIPTDIR source=nested.sh
+. "$(dirname "$(readlink -f "$0")")/nested.sh"
+cd "$VPMU_ROOT" || exit 1
+# shellcheck source-path=SCRIPTDIR source=../documents.sh
+. tests/documents.sh
 work=$(mktemp -d "$TMPDIR/docs.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-ln -s "$VPMU_BUILD" build
-ln -s "$VPMU_ROOT"/{examples,tools} .
+
+# Where it is typed: the source tree by its parts, so that nothing is left in it, and the
+# programs that the reader has.
+ln -s "$VPMU_ROOT"/{bench,examples,tests,tools} "$work"
+ln -s "$VPMU_BUILD" "$work/build"
+for program in app program your-program; do
+	cp "$VPMU_BUILD/examples/demo" "$work/$program"
+done
+mkdir "$work/bin"
+for program in stackcollapse-perf.pl flamegraph.pl; do
+	command -v $program >/dev/null || ln -s "$(command -v cat)" "$work/bin/$program"
+done
+PATH=$PATH:$work/bin
+make() { command make -C "$VPMU_ROOT" BUILD="$VPMU_BUILD" "$@"; }
+export -f make
+
+# Nothing outside of $work, and of what takes long as much as shows that it works.
+shorter() {
+	sed -E "s,/tmp/vpmu\>,$work/dest,; s/_SEQUENCES=[0-9]+/_SEQUENCES=50/
+		s|^make bench$|bench/run --unpatched $VPMU_QEMU --variants unpatched,two --no-costs|
+		s,^bench/run .*,& --rounds 1 --scale 0.02,"
+}
+
+# typed NAME COMMAND: its status; what it prints is left in a file. perf top goes on until it
+# is ended, and has to show something; a guest that died is started once more.
+typed() {
+	local line status again limit=(timeout -k 5 600)
+	line=$(shorter <<<"$2") && [ -n "$line" ] || return 1
+	[[ $line != *'perf top'* ]] || limit=(timeout -s INT -k 60 45)
+	for again in yes no; do
+		status=0
+		(cd "$work" && exec "${limit[@]}" bash -o pipefail -c "$line") >"$work/.out" 2>&1 </dev/null || status=$?
+		died "$1" $status "$work/.out" && [ $again = yes ] || break
+	done
+	[[ $line != *'perf top'* ]] || { grep -q PerfTop "$work/.out" && return; }
+	return $status
+}
+
+said() { { grep -m 2 -E '^(FAIL|not ok)' "$work/.out" || tail -n 2 "$work/.out"; } | paste -sd' '; }
+
+command_of() { # DOCUMENT COMMAND
+	local status=0 fails='' name="$1: ${2:0:72}"
+	case $(commands_listed | awk -F'\t' -v doc="$1" -v line="$2" '$1 == doc && $2 == line { print $3 }') in
+	'') ;;
+	fails) fails=1 ;;
+	*) return ;;
+	esac
+	typed "$name" "$2" || status=$?
+	if [ -n "$fails" ]; then
+		case_of "$name" "$(grep -q '^not ok' "$work/.out" || echo 'no case failed')"
+		return
+	fi
+	case_of "$name" "$([ $status = 0 ] || echo "status $status: $(said)")"
+}
 
 # Numbers of user mode stay; of others, of the kernel and of time, only that they are there.
 layout() {
 	sed -E 's/[[:blank:]]+$//; /:u$/!s/[0-9]+(\.[0-9]+)?/N/g; s/[[:blank:]]+/ /g; s/^ | $//g; /^$/d'
 }
 
-shown=$(sed -n '/^\$ build\/vpmu run -- perf stat/,/^```$/p' "$VPMU_ROOT/README.md" | sed '/^```$/,$d')
-command=$(sed -n '1s/^\$ //p' <<<"$shown")
-found=$(bash -c "$command" 2>&1 </dev/null)
-case_of transcript "$(diff <(sed 1d <<<"$shown" | layout) <(layout <<<"$found") | grep '^[<>]' | head -n 4 | paste -sd' ')"
-
-# commands DOCUMENT: lines of its sh blocks, but for what another test runs or never ends
-commands() {
-	sed -n '/^```sh$/,/^```$/p' "$VPMU_ROOT/$1" | sed '/^```/d; s/  *#.*//; /^$/d' |
-		grep '^build/' | grep -vE 'perf top|your-program|contention|abi=2010|--pmu (pv|both)'
+# "..." stands for lines that are not shown, and of the host's own perf only a part is.
+transcript_of() { # DOCUMENT TRANSCRIPT
+	local command name differ='[<>]'
+	command=$(sed -n '1s/^\$ //p' <<<"$2")
+	name="$1: \$ ${command:0:72}"
+	if [[ $command == perf* ]] && ! perf stat -e instructions true 2>&1 | grep -q 'not supported'; then
+		echo "skip $name: this machine has counters, the one of the transcript has none"
+		return
+	fi
+	[[ $command != perf* && $2 != *$'\n...\n'* ]] || differ='<'
+	typed "$name" "$command" # its status is the program's
+	case_of "$name" "$(diff <(sed '1d; /^\.\.\.$/d' <<<"$2" | layout) <(layout <"$work/.out") |
+		grep "^$differ" | head -n 4 | paste -sd' ')"
 }
-for doc in README.md docs/CI.md docs/PROFILE.md docs/DRIVERS.md; do
+
+# What needs root of a KVM host, and of a guest of its: in the nested rig.
+nested() {
+	local kernel guest host
+	if ! kernel=$(tools/guest-kernel bookworm 2>"$work/.out") ||
+		! guest=$(tools/guest-module "$kernel" 2>"$work/.out") ||
+		! host=$(tools/guest-module --host "$kernel" 2>"$work/.out"); then
+		echo "skip nested: $(tail -n 1 "$work/.out")"
+		return
+	fi
+	mkdir -p "$work/nested/build"/{modules,guest}
+	cd "$work/nested" || exit 1
+	ln -s "$VPMU_BUILD/vpmu" build/
+	cp "$work/app" "$work/your-program" .
+	cp "$guest" build/guest/vpmu_guest.ko
+	cp "$guest" vpmu_guest.ko
+	cp "$host" build/modules/vpmu_kvm.ko
+	(cd "$VPMU_ROOT" && commands_listed host) >host.tsv
+	(cd "$VPMU_ROOT" && commands_listed guest) >guest.tsv
+	in_l1 nested --kernel bookworm --append kvm.enable_pmu=0 -- "$VPMU_ROOT/tests/vm/docs-l1.sh" host
+	cd "$VPMU_ROOT" || exit 1
+}
+
+for doc in $(documents); do
+	[[ $doc == *${1:-}* ]] || continue
+	while IFS= read -r -d $'\f' shown; do
+		transcript_of "$doc" "$shown"
+	done < <(transcripts "$doc")
 	while IFS= read -r line; do
-		out=$(timeout -k 5 200 bash -c "$line" 2>&1 </dev/null)
-		status=$?
-		case_of "$doc: ${line:0:60}" "$([ $status = 0 ] || echo "status $status: $(tail -n 2 <<<"$out" | paste -sd' ')")"
-	done < <(commands $doc)
+		command_of "$doc" "$line"
+	done < <(commands "$doc")
 done
+[[ nested != *${1:-}* ]] || nested
+exit 0
