@@ -127,7 +127,7 @@ row() {
 	local doc=$1 line=$2 how=$3 why=$4 place="documents.tsv: $1: $2"
 	if [ -z "$why" ]; then
 		echo "$place: four columns are needed"
-	elif ! [ -f "$doc" ] || ! commands "$doc" | grep -qxF -- "$line"; then
+	elif ! [ -f "$doc" ] || ! grep -qxF -- "$line" <(commands "$doc"); then
 		echo "$place: no such command there"
 	fi
 	case $how in
