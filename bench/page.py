@@ -1,0 +1,271 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""What bench/run has measured, as tables: `bench/page.py RESULT.json` prints the page
+that docs/BENCHMARKS.md is, and bench/run the same tables as plain text.
+
+A table is a title, a line that says how to read it, a header and rows of strings; one
+without a header is text.
+"""
+import json
+import sys
+import textwrap
+
+SHARED_TARGET = 1.15 # a context switch with 6 counters, shared to direct
+PEBS_TARGET = 1.05
+
+
+def judge(r, target):
+    """Met at the precision that the target is given in, missed, or, when the
+    range over the rounds has the target in it, undecided."""
+    if round(r["ratio"], 2) <= target:
+        return "met"
+    return "undecided" if r["min"] <= target else "missed"
+
+
+def judge_all(by_workload, target):
+    if target is None:
+        return ""
+    words = {w: judge(r, target) for w, r in by_workload.items()}
+    missed = ", ".join(f"{w} {word}" for w, word in words.items() if word != "met")
+    return f"<={target:.2f} {missed or 'met'}"
+
+
+def spread(r):
+    return f"{r['ratio']:.3f} ({r['min']:.2f}-{r['max']:.2f})"
+
+
+def verdict(report, v):
+    """The target's, and where it is behind the variant that it is to be ahead of."""
+    variant = report["variants"][v]
+    rival = variant["ahead_of"]
+    words = [judge_all({w: r[v] for w, r in report["ratios"].items()}, variant["target"])]
+    words += [f"{w} behind {report['variants'][rival]['title']}"
+              for w, r in report["ratios"].items()
+              if rival in r and r[v]["ratio"] >= r[rival]["ratio"]]
+    return ", ".join(word for word in words if word)
+
+
+# ---- the sections
+
+
+def ratios(report):
+    result, variants, base = report["ratios"], report["variants"], report["base"]
+    yield (f"CPU time, to {variants[base]['title']}",
+           "Medians of the ratios by round, each to the base of the same round, and their range: "
+           "1.05 is 5 % more. How far \"unpatched again\", a second guest of the same QEMU, is "
+           "from 1 is how far to believe the others.",
+           ["", *result, "target"],
+           [[x["title"], *(spread(r[v]) for r in result.values()), verdict(report, v)]
+            for v, x in variants.items()])
+    yield ("Fastest run to fastest run",
+           "The same, of each variant's fastest run in all rounds. Last, what the base took.",
+           ["", *result],
+           [[x["title"], *(f"{r[v]['best']:.3f}" for r in result.values())]
+            for v, x in variants.items()] +
+           [["seconds of the base", *(f"{r[base]['median_s']:.2f}" for r in result.values())]])
+    if report["pairs"]:
+        yield ("One to another",
+               "The first's CPU time to the second's, by round: below 1 the first is the faster "
+               "one. Callgrind and cachegrind run the program without a guest.",
+               ["", *result, "target"],
+               [[p["title"], *(spread(r) for r in p["workloads"].values()),
+                 judge_all(p["workloads"], p["target"])] for p in report["pairs"]])
+
+
+def peers(report):
+    result, skipped = report["peers"]["ratios"], report["peers"]["skipped"]
+    titles = report["peers"]["titles"]
+    yield ("Beside the peers, to native",
+           "The same programs, by CPU time (user and system) to that of a run on this machine "
+           "itself in the same round: 20 is 20 times slower. A tool's start is in it; a guest's "
+           "boot is not.",
+           ["", *result, "skipped"] if skipped else ["", *result],
+           [[title, *(spread(r[name]) if name in r else "-" for r in result.values()),
+             *([skipped.get(name, "")] if skipped else [])] for name, title in titles.items()] +
+           [["seconds, native", *(f"{r['native']['median_s']:.2f}" for r in result.values()),
+             *([""] if skipped else [])]])
+
+
+def start(report):
+    rows = [["vpmu run -- true, which boots", "start"],
+            ["vpmu run --snapshot -- true, from a booted guest", "start_snapshot"]]
+    costs = report["costs"]
+    yield ("From start to command",
+           "Seconds until `true` has run in a new guest and all has ended: cold and warm.",
+           ["", "seconds", "of CPU"],
+           [[title, f"{costs[k]['wall_s']:.2f}", f"{costs[k]['cpu_s']:.2f}"]
+            for title, k in rows if k in costs])
+
+
+def switches(report):
+    costs, rows, verdicts = report["costs"], [], {}
+    six = {k: c["six_us"] for k, c in costs.items() if k.startswith("switch")}
+    loss = {k: c["six_us"] / c["nothing_us"] for k, c in costs.items() if k.startswith("switch")}
+    if "switch_direct" in costs:
+        r = six["switch"] / six["switch_direct"]
+        verdicts["switch"] = (f"{r:.2f} of direct, <={SHARED_TARGET} "
+                              f"{'met' if round(r, 2) <= SHARED_TARGET else 'missed'}")
+    if "switch_pv" in costs:
+        verdicts["switch_pv"] = ("less than architectural: " + (
+            "met" if loss["switch_pv"] < loss["switch_arch"] else "missed"))
+    for k, title in (("switch", "architectural, policy shared"),
+                     ("switch_direct", "architectural, policy direct"),
+                     ("switch_arch", "architectural, beside the next"),
+                     ("switch_pv", "paravirtual, version 2")):
+        if k in costs:
+            c = costs[k]
+            rows.append([title, f"{c['nothing_us']:.1f}", f"{c['six_software_us']:.1f}",
+                         f"{c['six_us']:.1f}", f"{loss[k]:.2f}", verdicts.get(k, "")])
+    if rows:
+        yield ("A context switch",
+               "Microseconds of one in `perf bench sched pipe`, by what is counted meanwhile, and "
+               "what the counters make of it.",
+               ["PMU", "nothing", "6 software events", "6 counters", "to nothing", "target"], rows)
+
+
+def samples(report):
+    pmi = report.get("costs", {}).get("pmi")
+    if pmi:
+        yield ("An overflow",
+               "What a sample costs, perf's writing included.",
+               ["", "samples", "microseconds each"],
+               [[f"perf record -c {pmi['period']}", str(pmi["samples"]), f"{pmi['us']:.1f}"]])
+    pebs = report.get("pebs") or report.get("costs", {}).get("pebs")
+    if pebs:
+        yield ("Large PEBS, to counting",
+               "CPU time of `perf record -e instructions:uppp -c` to that of `perf stat`, perf's "
+               "writing included.",
+               ["", "ratio", "fastest to fastest", "records a second", "target"],
+               [[w, spread(c), f"{c['best']:.3f}", f"{c['rate']:.0f}",
+                 f"<={PEBS_TARGET:.2f} {judge(c, PEBS_TARGET)}"] for w, c in pebs.items()])
+
+
+def columns(row):
+    return [f"{r['events']} {r['how']}" if r["events"] else r["how"] for r in row]
+
+
+def exits(report):
+    result = report["exits"]
+    yield ("Exits for each context switch",
+           "Counted, not timed: how often a guest calls its host when one of two tasks goes and "
+           "the other comes, by events and who has them.",
+           ["PMU", *columns(next(iter(result.values())))],
+           [[name, *(f"{r['exits']:.2f}" for r in row)] for name, row in result.items()])
+
+
+def kvm(report):
+    result = report["kvm"]["switches"]
+    first = next(iter(result.values()))
+    header = ["PMU", *columns(first)]
+    for what, title, digits in (("exits", "exits for each context switch", 2),
+                                ("instructions", "the host's instructions for each", 0)):
+        # What is not an exit each second time is the timers', and no base of a ratio.
+        yield (f"On a real KVM, {title}",
+               "Between two tasks, counted; in brackets the ratio to KVM's own vPMU.", header,
+               [[name, *(f"{r[what]:.{digits}f}" +
+                         (f" ({r[what] / b[what]:.2f})" if b["exits"] > 0.5 else "")
+                         for r, b in zip(row, first))] for name, row in result.items()])
+    rows = []
+    for name, row in result.items():
+        cells = []
+        for r in row[1:]:
+            more, host = (r[k] - row[0][k] for k in ("exits", "instructions"))
+            cells.append(f"{host / more:.0f}" if more > 0.5 else "-")
+        rows.append([name, *cells])
+    yield ("On a real KVM, the host's instructions for each of these exits",
+           "What they cause included, and without what a switch costs that nobody counts.",
+           ["PMU", *header[2:]], rows)
+    yield ("On a real KVM, a call",
+           "For each call of a guest that does nothing else, counted by the host.",
+           ["", "exits", "the host's instructions", "cycles"],
+           [[title, f"{p['exits']:.2f}", f"{p['instructions']:.0f}", f"{p['cycles']:.0f}"]
+            for title, p in report["kvm"]["calls"].items()])
+
+
+def scheduling(report):
+    yield ("The perf scheduler",
+           "The library alone, without a guest: how the cost of one grows with their number.",
+           None, report["scheduling"].rstrip())
+
+
+# By what of the report they need.
+SECTIONS = {
+    "ratios": (ratios,), "peers": (peers,), "costs": (start, switches, samples),
+    "pebs": (samples,), "exits": (exits,), "kvm": (kvm,), "scheduling": (scheduling,),
+}
+
+
+def tables(report, sections):
+    for name in sections:
+        for section in SECTIONS[name] if name in report else ():
+            yield from section(report)
+
+
+# ---- as text, as Markdown
+
+
+def is_text(number, name):
+    return number == 0 or name in ("target", "skipped")
+
+
+def aligned(header, rows):
+    """Columns of words to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows)]
+    for row in [header, *rows]:
+        yield "  ".join(cell.ljust(width) if is_text(i, name) else cell.rjust(width)
+                        for i, (cell, width, name) in enumerate(zip(row, widths, header))).rstrip()
+
+
+def text(report, *sections):
+    for title, _, header, rows in tables(report, sections):
+        yield f"\n{title}"
+        yield from aligned(header, rows) if header else [rows]
+
+
+def of_machine(report):
+    m = report["machine"]
+    yield f"machine: {m['cpu']}, {m['cores']} CPUs, {m['host']}"
+    yield (f"load: {m['load'][0]:.1f} before" +
+           (f", {report['load_after']:.1f} after" if "load_after" in report else ""))
+    yield f"vpmu: {m['commit']}, {m['date']}"
+    for what, version in [*m["qemu"].items(), *m["peers"].items()]:
+        yield f"{what}: {version}"
+
+
+def wrapped(text_):
+    return textwrap.fill(text_, 110, break_long_words=False, break_on_hyphens=False)
+
+
+def markdown(report):
+    yield "# Benchmarks\n"
+    yield "What counting costs, and what its peers cost for the same work. Made by\n"
+    yield f"```sh\n{report['command']}\n```\n"
+    yield wrapped(f"with rounds: {report['rounds']}, scale: {report['scale']:g}. It leaves "
+                  "build/bench/BENCHMARKS.json, and bench/page.py makes this page of that. Each "
+                  "variant is a guest with one vCPU; in a round all start anew and take turns "
+                  "with each program. A guest's time is the CPU time of its vCPU's thread "
+                  "between two moments when the guest is idle.") + "\n"
+    for line in of_machine(report):
+        yield f"* {line}"
+    for title, how, header, rows in tables(report, SECTIONS):
+        yield f"\n## {title}\n\n{wrapped(how)}\n"
+        if not header:
+            yield f"```\n{rows}\n```"
+            continue
+        rule = ["---" if is_text(i, name) else "---:" for i, name in enumerate(header)]
+        for row in [header, rule, *rows]:
+            yield "| " + " | ".join(row) + " |"
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        print("usage: bench/page.py RESULT.json", file=sys.stderr)
+        return 2
+    with open(sys.argv[1], encoding="utf-8") as f:
+        report = json.load(f)
+    print("\n".join(markdown(report)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
