@@ -89,7 +89,7 @@ help:
 	@echo 'make check-sanitized  hostile guests on a QEMU with ASan and UBSan'
 	@echo 'make check-kut    kvm-unit-tests, KUT=DIR a checkout'
 	@echo 'make coverage     what of lib/ the unit tests reach'
-	@echo 'make bench        the cost of counting, beside the peers'
+	@echo 'make bench        the cost of counting, beside the peers, and a page of it in $(BUILD)/bench/'
 	@echo 'make fuzz         random accesses against the reference model'
 	@echo 'make qemu         our QEMU, into the cache'
 	@echo 'make modules      the kernel modules'

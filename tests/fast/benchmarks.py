@@ -1,0 +1,77 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""bench/page.py: verdicts, peers that are not there, sections that are not there, and
+that docs/BENCHMARKS.md is what it makes of docs/BENCHMARKS.json."""
+import itertools
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+import page # noqa: E402, in the folder just named
+
+
+def case(name, found, needed):
+    if found == needed:
+        print(f"ok {name}")
+    else:
+        print(f"not ok {name}: found {found!r}, needed {needed!r}")
+
+
+def ratio(r, low=None, high=None):
+    return {"ratio": r, "min": low or r, "max": high or r, "best": r, "median_s": 2 * r}
+
+
+MADE_UP = {
+    "command": "bench/run --rounds 1", "rounds": 1, "scale": 0.5, "base": "unpatched",
+    "machine": {"cpu": "A CPU", "cores": 2, "load": [0.25], "host": "Linux 6.1 x86_64",
+                "commit": "v1", "date": "2025-01-01", "qemu": {"ours": "QEMU 10"}, "peers": {}},
+    "variants": {
+        "unpatched": {"title": "unpatched QEMU", "target": None, "ahead_of": None},
+        "two": {"title": "counting", "target": 1.05, "ahead_of": "plugin"},
+        "plugin": {"title": "a plugin", "target": None, "ahead_of": None},
+    },
+    "ratios": {
+        "hash": {"unpatched": ratio(1), "two": ratio(1.054), "plugin": ratio(3)},
+        "awk": {"unpatched": ratio(1), "two": ratio(1.2, 1.04, 1.3), "plugin": ratio(1.1)},
+        "calls": {"unpatched": ratio(1), "two": ratio(1.2, 1.1, 1.3), "plugin": ratio(3)},
+    },
+    "pairs": [{"title": "this, to that", "target": 1,
+               "workloads": {w: ratio(0.5) for w in ("hash", "awk", "calls")}}],
+    "peers": {"titles": {"native": "native", "none": "valgrind", "two": "guest: counting"},
+              "skipped": {"none": "found no valgrind"},
+              "ratios": {"hash": {"native": ratio(1), "two": ratio(5)}}},
+    "scheduling": "1 event   5\n",
+}
+
+made = list(page.markdown(MADE_UP))
+row = {}
+for line in made:
+    if line.startswith("| "):
+        cells = [c.strip() for c in line.strip("|").split("|")]
+        row.setdefault(cells[0], cells[1:])
+case("verdicts", row["counting"],
+     ["1.054 (1.05-1.05)", "1.200 (1.04-1.30)", "1.200 (1.10-1.30)",
+      "<=1.05 awk undecided, calls missed, awk behind a plugin"])
+case("pairs", row["this, to that"], ["0.500 (0.50-0.50)"] * 3 + ["<=1.00 met"])
+case("a peer", row["guest: counting"], ["5.000 (5.00-5.00)", ""])
+case("a peer that is missing", row["valgrind"], ["-", "found no valgrind"])
+case("sections", [line.split("\n")[1] for line in made if line.startswith("\n## ")],
+     ["## CPU time, to unpatched QEMU", "## Fastest run to fastest run", "## One to another",
+      "## Beside the peers, to native", "## The perf scheduler"])
+case("machine", [m in made for m in ("* machine: A CPU, 2 CPUs, Linux 6.1 x86_64",
+                                     "* load: 0.2 before", "* ours: QEMU 10")], [True] * 3)
+case("columns", [b for a, b in zip(made, made[1:]) if a.startswith("| ") and b.startswith("| ") and
+                 a.count("|") != b.count("|")], [])
+case("as text", [line for line in page.text(MADE_UP, "peers") if "guest" in line],
+     ["guest: counting  5.000 (5.00-5.00)"])
+
+docs = os.path.join(ROOT, "docs", "BENCHMARKS")
+again = subprocess.run([os.path.join(ROOT, "bench", "page.py"), docs + ".json"],
+                       stdout=subprocess.PIPE, text=True, check=True).stdout
+with open(docs + ".md", encoding="utf-8") as f:
+    differ = [(a, b) for a, b in itertools.zip_longest(f.read().split("\n"), again.split("\n"))
+              if a != b]
+case("docs/BENCHMARKS.md", differ[:1], [])
