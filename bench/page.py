@@ -87,8 +87,8 @@ def peers(report):
 
 
 def start(report):
-    rows = [["vpmu run -- true, which boots", "start"],
-            ["vpmu run --snapshot -- true, from a booted guest", "start_snapshot"]]
+    rows = [["vpmu run --no-snapshot -- true, which boots", "start"],
+            ["vpmu run -- true, from a booted guest", "start_snapshot"]]
     costs = report["costs"]
     yield ("From start to command",
            "Seconds until `true` has run in a new guest and all has ended: cold and warm.",

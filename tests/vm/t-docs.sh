@@ -37,17 +37,13 @@ shorter() {
 		s,^bench/run .*,& --rounds 1 --scale 0.02,"
 }
 
-# typed NAME COMMAND: its status; what it prints is left in a file. perf top goes on until it
-# is ended, and has to show something; a guest that died is started once more.
+# typed COMMAND: its status; what it prints is left in a file. perf top goes on until it is
+# ended, and has to show something.
 typed() {
-	local line status again limit=(timeout -k 5 600)
-	line=$(shorter <<<"$2") && [ -n "$line" ] || return 1
+	local line status=0 limit=(timeout -k 5 600)
+	line=$(shorter <<<"$1") && [ -n "$line" ] || return 1
 	[[ $line != *'perf top'* ]] || limit=(timeout -s INT -k 60 45)
-	for again in yes no; do
-		status=0
-		(cd "$work" && exec "${limit[@]}" bash -o pipefail -c "$line") >"$work/.out" 2>&1 </dev/null || status=$?
-		died "$1" $status "$work/.out" && [ $again = yes ] || break
-	done
+	(cd "$work" && exec "${limit[@]}" bash -o pipefail -c "$line") >"$work/.out" 2>&1 </dev/null || status=$?
 	[[ $line != *'perf top'* ]] || { grep -q PerfTop "$work/.out" && return; }
 	return $status
 }
@@ -61,7 +57,7 @@ command_of() { # DOCUMENT COMMAND
 	fails) fails=1 ;;
 	*) return ;;
 	esac
-	typed "$name" "$2" || status=$?
+	typed "$2" || status=$?
 	if [ -n "$fails" ]; then
 		case_of "$name" "$(grep -q '^not ok' "$work/.out" || echo 'no case failed')"
 		return
@@ -84,7 +80,7 @@ transcript_of() { # DOCUMENT TRANSCRIPT
 		return
 	fi
 	[[ $command != perf* && $2 != *$'\n...\n'* ]] || differ='<'
-	typed "$name" "$command" # its status is the program's
+	typed "$command" # its status is the program's
 	case_of "$name" "$(diff <(sed '1d; /^\.\.\.$/d' <<<"$2" | layout) <(layout <"$work/.out") |
 		grep "^$differ" | head -n 4 | paste -sd' ')"
 }
