@@ -371,7 +371,8 @@ t_snapshot() {
 	same snapshot-time "${seen[*]}" 'now now now now'
 	same snapshot-counts "$(printf '%s\n' "${found[@]}" | sed -n '5~5p' | sort -u | grep -c .)" 1
 	file=$(echo "$cache"/snapshot-*)
-	for i in 400M 500M; do run -m $i -- true; done
+	run -m 400M -- true
+	run -m 500M -- true
 	run -- true # used last
 	run -m 600M -- true
 	same snapshot-kept "$(ls "$cache"/snapshot-* | wc -l), $(ls "$file")" "3, $file"
