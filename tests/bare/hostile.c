@@ -389,7 +389,9 @@ asm(".pushsection .data\n"
     "mov $0x1000, %sp\n"
     "lidtl ap_idtr - ap_code\n"
     "mov $0x2545f491, %ebp\n"
-    "1: imul $1664525, %ebp, %ebp\n"
+    "1: testb $2, ap_bell - ap_code\n"
+    "jnz 5f\n"
+    "imul $1664525, %ebp, %ebp\n"
     "add $1013904223, %ebp\n"
     "mov %ebp, %eax\n"
     "shr $28, %eax\n"
@@ -446,6 +448,9 @@ asm(".pushsection .data\n"
     "wrmsr\n"
     "incl ap_calls - ap_code\n"
     "jmp 1b\n"
+    "5: movb $4, ap_bell - ap_code\n"	/* told to stop, and tells that it has */
+    "hlt\n"
+    "jmp 5b\n"
     "ap_fault: push %bp\n"		/* of the WRMSR: it is left out */
     "mov %sp, %bp\n"
     "addw $2, 2(%bp)\n"
@@ -490,6 +495,20 @@ static void start_ap(void)
 }
 
 /* What ACPI's _EJ0 does: CPU number 1, of the newer one of two interfaces. */
+/* No call of its is on its way any more. */
+static void stop_ap(void)
+{
+	volatile uint32_t *word = (volatile uint32_t *)(AP_CODE + (ap_bell - ap_code));
+
+	*word |= 2;
+	for (uint64_t i = 0; (*word & 0xff) != 4; i++) {
+		if (i == 1000000000)
+			fail("the other vCPU does not stop", *word);
+		asm volatile("pause");
+	}
+	icr(0x4500); /* INIT: it waits for a start now */
+}
+
 static void eject_ap(void)
 {
 	uint16_t port = 0xaf00;
@@ -680,7 +699,7 @@ int main(const char *line)
 	if (eject)
 		eject_ap();
 	else
-		icr(0x4500); /* INIT: it waits for a start now */
+		stop_ap();
 	if (count == want)
 		count = known_again();
 	if (count != want)

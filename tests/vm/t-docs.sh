@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 
 # Where it is typed: the source tree by its parts, so that nothing is left in it, and the
 # programs that the reader has.
-ln -s "$VPMU_ROOT"/{bench,examples,tests,tools} "$work"
+ln -s "$VPMU_ROOT"/{bench,docs,examples,tests,tools} "$work"
 ln -s "$VPMU_BUILD" "$work/build"
 for program in app program your-program; do
 	cp "$VPMU_BUILD/examples/demo" "$work/$program"
@@ -48,7 +48,7 @@ typed() {
 	return $status
 }
 
-said() { { grep -m 2 -E '^(FAIL|not ok)' "$work/.out" || tail -n 2 "$work/.out"; } | paste -sd' '; }
+said() { { grep -m 2 -A 2 -E '^(FAIL|not ok)' "$work/.out" || tail -n 2 "$work/.out"; } | paste -sd' '; }
 
 command_of() { # DOCUMENT COMMAND
 	local status=0 fails='' name="$1: ${2:0:72}"
