@@ -50,6 +50,7 @@ typed() {
 
 said() { { grep -m 2 -A 2 -E '^(FAIL|not ok)' "$work/.out" || tail -n 2 "$work/.out"; } | paste -sd' '; }
 
+declare -A found	# why a command has failed, or nothing: the same one is typed once
 command_of() { # DOCUMENT COMMAND
 	local status=0 fails='' name="$1: ${2:0:72}"
 	case $(commands_listed | awk -F'\t' -v doc="$1" -v line="$2" '$1 == doc && $2 == line { print $3 }') in
@@ -57,12 +58,17 @@ command_of() { # DOCUMENT COMMAND
 	fails) fails=1 ;;
 	*) return ;;
 	esac
+	if [ -n "${found[$2]+once}" ]; then
+		case_of "$name" "${found[$2]}"
+		return
+	fi
 	typed "$2" || status=$?
 	if [ -n "$fails" ]; then
 		case_of "$name" "$(grep -q '^not ok' "$work/.out" || echo 'no case failed')"
 		return
 	fi
-	case_of "$name" "$([ $status = 0 ] || echo "status $status: $(said)")"
+	found[$2]=$([ $status = 0 ] || echo "status $status: $(said)")
+	case_of "$name" "${found[$2]}"
 }
 
 # Numbers of user mode stay; of others, of the kernel and of time, only that they are there.
