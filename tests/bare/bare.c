@@ -63,6 +63,29 @@ void own_stack(unsigned int vector, bool own)
 	idt[vector][4] = own;
 }
 
+static void ap_send(uint32_t value)
+{
+	apic_write(APIC_ICR_HIGH, 1u << 24);
+	apic_write(APIC_ICR, value);
+	for (volatile int i = 0; i < 100000; i++) /* it takes INIT before a start */
+		;
+}
+
+void ap_stop(void)
+{
+	ap_send(0x4500);
+}
+
+void ap_start(uint32_t at, const char *code, const char *end)
+{
+	volatile char *to = (volatile char *)(uintptr_t)at;
+
+	while (code < end)
+		*to++ = *code++;
+	ap_stop();
+	ap_send(0x4600 | at >> 12);
+}
+
 static void die(const struct frame *f)
 {
 	print("not ok guest: vector ");

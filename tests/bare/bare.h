@@ -58,6 +58,9 @@ void print_number(uint64_t n, unsigned int base);
 uint64_t option(const char *line, const char *name, uint64_t otherwise);
 void gate(unsigned int vector, const void *handler);
 void own_stack(unsigned int vector, bool own);
+/* CPU 1: code for real mode is copied to @at, a page below 1 MiB, and begins there. */
+void ap_start(uint32_t at, const char *code, const char *end);
+void ap_stop(void); /* INIT: it waits for a start */
 
 /* The program's own: a trap that bare.c does not know. False: it is fatal. */
 bool on_trap(struct frame *f);

@@ -348,21 +348,10 @@ asm(".pushsection .data\n"
 
 static volatile uint32_t *const mailbox = (volatile uint32_t *)0x9000;
 
-static void icr(uint32_t value)
-{
-	apic_write(APIC_ICR_HIGH, 1u << 24);
-	apic_write(APIC_ICR, value);
-	for (volatile int i = 0; i < 100000; i++)
-		;
-}
-
 static void start_ap(void)
 {
 	mailbox[0] = 0;
-	for (size_t i = 0; i < (size_t)(ap_code_end - ap_code); i++)
-		((volatile char *)0x8000)[i] = ap_code[i];
-	icr(0x4500); /* INIT */
-	icr(0x4608); /* start at 0x8000 */
+	ap_start(0x8000, ap_code, ap_code_end);
 }
 
 static uint64_t ap(uint8_t request, uint32_t msr, uint64_t value)

@@ -472,29 +472,19 @@ asm(".pushsection .data\n"
     "ap_code_end: .popsection");
 extern char ap_nmi[], ap_fault[], ap_calls[], ap_bell[];
 
-static void icr(uint32_t value)
-{
-	apic_write(APIC_ICR_HIGH, 1u << 24);
-	apic_write(APIC_ICR, value);
-	spin(100000);
-}
-
 static void start_ap(void)
 {
 	volatile uint16_t *vectors = (volatile uint16_t *)(uintptr_t)AP_VECTORS;
 
-	memcpy((void *)AP_CODE, ap_code, ap_code_end - ap_code);
 	for (int i = 0; i < 256; i++) {
 		vectors[2 * i] = ap_nmi - ap_code;
 		vectors[2 * i + 1] = AP_CODE >> 4;
 	}
 	vectors[2 * 13] = ap_fault - ap_code;
-	*(volatile uint32_t *)(AP_CODE + (ap_bell - ap_code)) = bell;
-	icr(0x4500);
-	icr(0x4600 | AP_CODE >> 12);
+	*(volatile uint32_t *)ap_bell = bell;
+	ap_start(AP_CODE, ap_code, ap_code_end);
 }
 
-/* What ACPI's _EJ0 does: CPU number 1, of the newer one of two interfaces. */
 /* No call of its is on its way any more. */
 static void stop_ap(void)
 {
@@ -506,9 +496,10 @@ static void stop_ap(void)
 			fail("the other vCPU does not stop", *word);
 		asm volatile("pause");
 	}
-	icr(0x4500); /* INIT: it waits for a start now */
+	ap_stop();
 }
 
+/* What ACPI's _EJ0 does: CPU number 1, of the newer one of two interfaces. */
 static void eject_ap(void)
 {
 	uint16_t port = 0xaf00;

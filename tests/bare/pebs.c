@@ -243,22 +243,6 @@ static void fill_table(void)
 	}
 }
 
-static void icr(uint32_t value)
-{
-	apic_write(APIC_ICR_HIGH, 1u << 24);
-	apic_write(APIC_ICR, value);
-	for (volatile int i = 0; i < 100000; i++)
-		;
-}
-
-static void start_ap(void)
-{
-	for (size_t i = 0; i < (size_t)(ap_code_end - ap_code); i++)
-		((volatile char *)0x8000)[i] = ap_code[i];
-	icr(0x4500); /* INIT */
-	icr(0x4608); /* start at 0x8000 */
-}
-
 static void arena_map(unsigned int i, uint64_t flags)
 {
 	low[i] = ((uint64_t)i << 21) | flags;
@@ -285,7 +269,7 @@ static void check_two(void)
 		fixed[i] = ~0ull;
 	arena_map(READ_ONLY >> 21, 0x85);
 	arena_map(ABSENT >> 21, 0);
-	start_ap();
+	ap_start(0x8000, ap_code, ap_code_end);
 	apic_write(APIC_LVTPC, LVT_MASKED);
 	wrmsr(DS_AREA, AP_DS);
 	wrmsr(PEBS_ENABLE, 1ull << 32);
@@ -297,7 +281,7 @@ static void check_two(void)
 		loop(1 + below(30));
 	}
 	end();
-	icr(0x4500);
+	ap_stop();
 	for (volatile uint64_t *p = arena; p < arena + ARENA_SIZE / 8; p++)
 		*(in_buffer(p) ? &written : &hurt) += *p != ~0ull;
 	for (unsigned int i = 0; i < 512; i++)

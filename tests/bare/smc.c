@@ -46,14 +46,6 @@ static volatile uint32_t *word(uint32_t at)
 	return (volatile uint32_t *)(uintptr_t)at;
 }
 
-static void icr(uint32_t value)
-{
-	apic_write(APIC_ICR_HIGH, 1u << 24);
-	apic_write(APIC_ICR, value);
-	for (volatile int i = 0; i < 100000; i++)
-		;
-}
-
 static void change(const char *where, uint32_t at, uint32_t turns)
 {
 	static const uint8_t code[] = { 0x66, 0xb8, 0, 0, 0, 0, 0xc3 }; /* mov $0, %eax; ret */
@@ -65,8 +57,7 @@ static void change(const char *where, uint32_t at, uint32_t turns)
 	*word(AP_CALLS) = at - AP_CODE; /* CS begins there */
 	*word(AP_STALE) = 0;
 	*word(AP_PASSES) = 0; /* none of before stand for this one's */
-	icr(0x4500); /* INIT */
-	icr(0x4608); /* start at AP_CODE */
+	ap_start(AP_CODE, ap_code, ap_code_end);
 	for (n = 1; n <= turns; n++) {
 		*word(at + 2) = n;
 		asm volatile("jmp 1f; 1:" ::: "memory"); /* QEMU ends a translation here */
@@ -75,7 +66,7 @@ static void change(const char *where, uint32_t at, uint32_t turns)
 		for (int i = 0; i < 1000 && *word(AP_PASSES) - passes < 2; i++)
 			asm volatile("pause");
 	}
-	icr(0x4500);
+	ap_stop();
 	print(*word(AP_STALE) || !*word(AP_PASSES) ? "not ok " : "ok ");
 	print("code changed by another CPU, ");
 	print(where);
@@ -90,8 +81,6 @@ int main(const char *line)
 {
 	uint32_t turns = option(line, "turns", 10000);
 
-	for (size_t i = 0; i < (size_t)(ap_code_end - ap_code); i++)
-		((volatile char *)(uintptr_t)AP_CODE)[i] = ap_code[i];
 	apic_write(APIC_SVR, 0x1ff);
 	change("beside other code", CHANGED_BESIDE, turns);
 	change("in a page of its own", CHANGED_ALONE, turns);

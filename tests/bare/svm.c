@@ -436,8 +436,6 @@ static void check_intercepts(void)
 
 /* ---- the global interrupt flag, while another CPU loads its FPU's state */
 
-#define AP_CODE	0x8000u
-
 extern char ap_code[], ap_code_end[];
 asm(".pushsection .data\n"
     ".code16\n"
@@ -448,15 +446,9 @@ asm(".pushsection .data\n"
     ".code64\n"
     "ap_code_end: .popsection");
 
-static void icr(uint32_t high, uint32_t low)
+static void wait_taken(unsigned int turns)
 {
-	apic_write(APIC_ICR_HIGH, high);
-	apic_write(APIC_ICR, low);
-}
-
-static void wait(volatile uint32_t *for_one, unsigned int turns)
-{
-	while (turns-- && !(for_one && *for_one))
+	while (turns-- && !taken)
 		asm volatile("pause");
 }
 
@@ -464,27 +456,22 @@ static void check_gif(uint64_t turns)
 {
 	uint64_t early = 0, lost = 0;
 
-	for (size_t i = 0; i < (size_t)(ap_code_end - ap_code); i++)
-		((volatile char *)(uintptr_t)AP_CODE)[i] = ap_code[i];
 	for (size_t i = 0; i < 512; i++)
 		((volatile char *)0x9000)[i] = 0;
-	icr(1u << 24, 0x4500); /* INIT */
-	wait(NULL, 100000);
-	icr(1u << 24, 0x4608); /* start at AP_CODE */
-	wait(NULL, 100000);
+	ap_start(0x8000, ap_code, ap_code_end);
 	asm volatile("sti");
 	while (turns--) {
 		taken = 0;
 		asm volatile("clgi" ::: "memory");
-		icr(0, 0x40000 | VECTOR_TIMER); /* to itself */
-		wait(&taken, 5);
+		apic_write(APIC_ICR, 0x40000 | VECTOR_TIMER); /* to itself */
+		wait_taken(5); /* a few instructions, before each of which it could come */
 		early += taken;
 		asm volatile("stgi" ::: "memory");
-		wait(&taken, 100000);
+		wait_taken(100000); /* or it never comes: there is nothing before it */
 		lost += !taken;
 	}
 	asm volatile("cli");
-	icr(1u << 24, 0x4500);
+	ap_stop();
 	expect("interrupts taken without GIF", early, 0);
 	expect("interrupts not taken with it", lost, 0);
 }
