@@ -9,7 +9,8 @@
  * run at the same time: each access to it is one that another thread may see half done,
  * which costs at most a wrong hit or miss.
  *
- * Contexts: every call on the vCPU's own CPU or while it is stopped; none blocks.
+ * Contexts: any thread, one call at a time on each vpmu_uarch; none blocks. An embedder
+ * may so go through a full buffer beside the vCPU that fills the next.
  */
 #ifndef VPMU_UARCH_H
 #define VPMU_UARCH_H
@@ -24,7 +25,8 @@ struct vpmu_uarch_counts {
 	uint64_t word[VPMU_UARCH_COUNTS][VPMU_BANK_COUNT];
 };
 
-/* A set-associative array with LRU replacement. */
+/* A set-associative array. What is replaced in l1d, l2 and llc is the least recently used;
+ * in l1i and the TLBs the first that has not been used since all others of its set were. */
 struct vpmu_uarch_geometry {
 	uint32_t sets;        /* a power of two */
 	uint32_t ways;        /* 1 to 32; of l2, llc and stlb 0: there is none */
@@ -66,8 +68,9 @@ struct vpmu_uarch_config {
 	struct vpmu_uarch_llc *llc; /* shared; NULL: one of its own */
 	/*
 	 * Physical address of @linear, with log2 of its page's bytes in @shift (12,
-	 * 21, 30). Called on a miss of the modelled TLBs only. NULL: linear addresses
-	 * are what caches are looked up by, in pages of 4 KiB.
+	 * 21, 30). Called by vpmu_uarch_run() on its thread, on a miss of the modelled
+	 * TLBs only. NULL: linear addresses are what caches are looked up by, in pages
+	 * of 4 KiB.
 	 */
 	uint64_t (*translate)(void *ctx, uint64_t linear, uint8_t *shift);
 	void *ctx;

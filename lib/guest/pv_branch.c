@@ -10,7 +10,7 @@
 #include "pv_internal.h"
 
 #define PVB_HEAD	offsetof(struct vpmu_pv_branches, entry)
-#define PVB_ENTRY_WORDS	6u
+#define PVB_ENTRY_WORDS	((size_t)6)
 #define PVB_WORDS	((unsigned int)sizeof(struct vpmu_pv_branches) / 4)
 #define PVB_INFO	(15ull << VPMU_PV_BRANCH_TYPE_SHIFT)
 

@@ -31,9 +31,9 @@
 #define PVST_SECTION_BYTES	16
 #define PVST_FIXED_BYTES	16
 #define PVST_EVENT_BYTES	96
-#define PVST_TOLD_BYTES		16
+#define PVST_TOLD_BYTES		((size_t)16)
 #define PVST_VCPU_BYTES		24
-#define PVST_SLOT_BYTES		16
+#define PVST_SLOT_BYTES		((size_t)16)
 #define PVST_ID_AT		4  /* in an event: id, then abi and slot, then the vCPU */
 #define PVST_WHERE_AT		8
 #define PVST_TIME_MAX		((uint64_t)1 << 62)
@@ -441,7 +441,7 @@ static int pvst_get_vm(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 				  vm->n_slots);
 	if (c->error || im->seen || im->n_events > n_events || im->n_told > VPMU_TOLD_MAX ||
 	    c->size != PVST_FIXED_BYTES + (size_t)im->n_events * PVST_EVENT_BYTES +
-		       (size_t)im->n_told * PVST_TOLD_BYTES)
+		       im->n_told * PVST_TOLD_BYTES)
 		return -VPMU_EINVAL;
 	im->seen = true;
 	im->events = c->data + c->pos;
@@ -467,7 +467,7 @@ static bool pvst_get_vcpu(struct vpmu_state_cursor *c, uint64_t version, struct 
 	out->bytes = (uint32_t)vpmu_state_get(c, 4);
 	if (c->error || vector > 255 || out->n_slots > VPMU_PV_SLOTS)
 		return false;
-	fixed = PVST_VCPU_BYTES + (size_t)out->n_slots * PVST_SLOT_BYTES;
+	fixed = PVST_VCPU_BYTES + out->n_slots * PVST_SLOT_BYTES;
 	if (c->size < fixed || out->bytes > c->size - fixed)
 		return false;
 	fixed += out->bytes;

@@ -44,8 +44,7 @@ void ua_stall(struct vpmu_uarch *u, enum ua_why why, uint64_t cycles)
 		ua_count(u, book[why].stalled, cycles);
 }
 
-/* The oldest load that waits: until its value is there. */
-static void ua_wait_first(struct vpmu_uarch *u)
+void ua_wait_first(struct vpmu_uarch *u)
 {
 	struct ua_account *a = &u->account;
 	const struct ua_wait *w = &a->wait[a->first];
@@ -61,22 +60,22 @@ static void ua_wait_first(struct vpmu_uarch *u)
 		if (w->level >= VPMU_UARCH_AT_DRAM)
 			ua_count(u, VPMU_UARCH_STALL_LLC, cycles);
 	}
-	a->first = (a->first + 1) % UA_WAITS;
-	if (!--a->waiting)
-		a->coming_lines = 0;
+	ua_wait_pop(a);
 }
 
-/* Rounded up, so that the product is exact for as many uops as a block can have. */
+/* Rounded up, so that the product is exact for as many uops as are settled at once. */
 void ua_account_init(struct vpmu_uarch *u)
 {
 	u->account.per_slot = UINT32_MAX / u->params->width + 1u;
 }
 
-void ua_issue(struct vpmu_uarch *u, uint32_t uops, uint32_t heavy)
+void ua_settle(struct vpmu_uarch *u, uint32_t uops, uint32_t load)
 {
 	struct ua_account *a = &u->account;
 	uint32_t cycles;
 
+	if (load)
+		a->chain = ua_now(a, load - 1) + u->params->l1d_cycles;
 	a->uops += uops;
 	a->part += uops;
 	cycles = (uint32_t)(a->part * a->per_slot >> 32);
@@ -84,18 +83,10 @@ void ua_issue(struct vpmu_uarch *u, uint32_t uops, uint32_t heavy)
 	a->now += cycles;
 	ua_count(u, VPMU_UARCH_CYCLES, cycles);
 	ua_count(u, VPMU_UARCH_RETIRING, uops);
-	ua_count(u, VPMU_UARCH_HEAVY, heavy);
-	while (a->waiting) {
-		const struct ua_wait *w = &a->wait[a->first];
-
-		if (w->done > a->now && a->uops - w->uop < u->params->window)
-			break;
-		ua_wait_first(u);
-	}
 }
 
 /* When a line that is asked for at @start comes, by a fill buffer. */
-static uint64_t ua_fill(struct vpmu_uarch *u, uint64_t start, enum vpmu_uarch_level level,
+static UA_INLINE uint64_t ua_fill(struct vpmu_uarch *u, uint64_t start, enum vpmu_uarch_level level,
 			uint32_t walk)
 {
 	struct ua_account *a = &u->account;
@@ -125,7 +116,7 @@ static uint64_t ua_fill(struct vpmu_uarch *u, uint64_t start, enum vpmu_uarch_le
 }
 
 /* A line that is on its way already: when it comes, or 0. */
-static uint64_t ua_on_its_way(const struct ua_account *a, uint64_t line)
+static UA_INLINE uint64_t ua_on_its_way(const struct ua_account *a, uint64_t line)
 {
 	uint32_t i, at;
 
@@ -138,7 +129,7 @@ static uint64_t ua_on_its_way(const struct ua_account *a, uint64_t line)
 	return 0;
 }
 
-static uint64_t ua_prefetched(const struct ua_account *a, uint64_t line)
+static UA_INLINE uint64_t ua_prefetched(const struct ua_account *a, uint64_t line)
 {
 	uint32_t i;
 
@@ -149,7 +140,7 @@ static uint64_t ua_prefetched(const struct ua_account *a, uint64_t line)
 }
 
 /* What comes later than a hit would holds up the window, when that has moved on. */
-static void ua_wait_for(struct vpmu_uarch *u, uint64_t line, enum vpmu_uarch_level level,
+static UA_INLINE void ua_wait_for(struct vpmu_uarch *u, uint64_t line, enum vpmu_uarch_level level,
 			uint64_t done)
 {
 	struct ua_account *a = &u->account;
@@ -158,9 +149,9 @@ static void ua_wait_for(struct vpmu_uarch *u, uint64_t line, enum vpmu_uarch_lev
 		ua_wait_first(u);
 	if (level != VPMU_UARCH_AT_L1)
 		a->coming_lines |= 1ull << (line & 63);
-	a->wait[(a->first + a->waiting++) % UA_WAITS] = (struct ua_wait){
+	ua_wait_push(a, &(struct ua_wait){
 		.done = done, .uop = a->uops, .line = line, .level = level,
-	};
+	});
 }
 
 uint32_t ua_load(struct vpmu_uarch *u, uint64_t line, enum vpmu_uarch_level *level,
@@ -190,17 +181,13 @@ uint32_t ua_load(struct vpmu_uarch *u, uint64_t line, enum vpmu_uarch_level *lev
 void ua_store(struct vpmu_uarch *u, enum vpmu_uarch_level level)
 {
 	struct ua_account *a = &u->account;
-	uint64_t *entry = &a->store[a->next_store], done = a->now;
+	uint64_t entry = a->store[a->next_store], done = a->now;
 
-	if (*entry > a->now)
-		ua_stall(u, UA_STORE, *entry - a->now);
+	if (entry > a->now)
+		ua_stall(u, UA_STORE, entry - a->now);
 	if (level != VPMU_UARCH_AT_L1)
 		done = ua_fill(u, a->now, level, 0);
-	if (++a->store_last < done)
-		a->store_last = done;
-	*entry = a->store_last;
-	if (++a->next_store == u->params->stores)
-		a->next_store = 0;
+	ua_leave(a, done, u->params->stores);
 }
 
 void ua_coming(struct vpmu_uarch *u, uint64_t line, bool dram)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Set-associative arrays with true LRU: of lines, of translations. A set is a list,
- * the most recent first, so that what is used again and again is found at once.
+ * Set-associative arrays of lines and of translations, with one of two policies. With
+ * true LRU a set is a list, the most recent first, so that what is used again and again
+ * is found at once. Otherwise a way has a mark that a use sets; what comes anew takes the
+ * first way without one, and when there is none all go first: so little is what TLBs and
+ * instruction caches can afford, and a second use changes nothing.
  *
  * Words are read and written one at a time as another thread may do it too (a shared
  * last level); a set that two have moved at once may have a line twice or not at all.
@@ -44,20 +47,15 @@ static uint64_t *ua_set(const struct ua_array *a, uint64_t key)
 }
 
 /* Makes room at the front of a set for what stood at @way or comes anew. */
-static void ua_shift(struct ua_array *a, uint64_t *set, uint32_t way)
+static void ua_shift(uint64_t *set, uint32_t way)
 {
-	uint64_t *value = a->value ? a->value + (set - a->tag) : NULL;
-
-	for (; way; way--) {
+	for (; way; way--)
 		ua_set_word(&set[way], ua_get(&set[way - 1]));
-		if (value)
-			value[way] = value[way - 1];
-	}
 }
 
-bool ua_array_find(struct ua_array *a, uint64_t key, uint64_t *value, bool *marked)
+bool ua_array_find(struct ua_array *a, uint64_t key, bool *marked)
 {
-	uint64_t *set = ua_set(a, key), tag = 0, v = 0;
+	uint64_t *set = ua_set(a, key), tag = 0;
 	uint32_t way;
 
 	for (way = 0; way < a->ways; way++) {
@@ -67,16 +65,10 @@ bool ua_array_find(struct ua_array *a, uint64_t key, uint64_t *value, bool *mark
 	}
 	if (way == a->ways)
 		return false;
-	if (a->value)
-		v = a->value[set - a->tag + way];
 	if (way || (marked && tag & 1)) {
-		ua_shift(a, set, way);
+		ua_shift(set, way);
 		ua_set_word(&set[0], marked ? tag & ~1ull : tag);
-		if (a->value)
-			a->value[set - a->tag] = v;
 	}
-	if (value)
-		*value = v;
 	if (marked)
 		*marked = tag & 1;
 	return true;
@@ -93,16 +85,49 @@ bool ua_array_has(const struct ua_array *a, uint64_t key)
 	return false;
 }
 
-void ua_array_put(struct ua_array *a, uint64_t key, uint64_t value, bool marked)
+void ua_array_put(struct ua_array *a, uint64_t key, bool marked)
 {
 	uint64_t *set = ua_set(a, key);
 
 	if (!a->ways)
 		return;
-	ua_shift(a, set, a->ways - 1);
+	ua_shift(set, a->ways - 1);
 	ua_set_word(&set[0], (key + 1) << 1 | marked);
+}
+
+bool ua_marked_find(struct ua_array *a, uint64_t key, uint64_t *value)
+{
+	uint64_t *set = ua_set(a, key);
+	uint32_t way;
+
+	for (way = 0; way < a->ways; way++) {
+		if (set[way] >> 1 != key + 1)
+			continue;
+		set[way] |= 1;
+		if (value)
+			*value = a->value[set - a->tag + way];
+		return true;
+	}
+	return false;
+}
+
+void ua_marked_put(struct ua_array *a, uint64_t key, uint64_t value)
+{
+	uint64_t *set = ua_set(a, key);
+	uint32_t way = 0, i;
+
+	if (!a->ways)
+		return;
+	while (way < a->ways && set[way] & 1)
+		way++;
+	if (way == a->ways) {
+		for (i = 0; i < a->ways; i++)
+			set[i] &= ~1ull;
+		way = 0;
+	}
+	set[way] = (key + 1) << 1 | 1;
 	if (a->value)
-		a->value[set - a->tag] = value;
+		a->value[set - a->tag + way] = value;
 }
 
 void ua_array_drop(struct ua_array *a, uint64_t key)

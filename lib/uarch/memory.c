@@ -6,9 +6,6 @@
  */
 #include "uarch_internal.h"
 
-#define UA_PAGE_SHIFT	12u
-#define UA_IN_PAGE	((1ull << UA_PAGE_SHIFT) - 1)
-
 size_t ua_memory_words(const struct vpmu_uarch_params *p, bool llc)
 {
 	return ua_array_words(&p->l1i, false) + ua_array_words(&p->l1d, false) +
@@ -17,10 +14,66 @@ size_t ua_memory_words(const struct vpmu_uarch_params *p, bool llc)
 	       (llc ? ua_array_words(&p->llc, false) : 0);
 }
 
+static void ua_front_clear(struct ua_front *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < UA_FRONT * UA_FRONT_WAYS; i++)
+		f->line[i] = UA_NOWHERE;
+	for (i = 0; i < UA_FRONT; i++)
+		f->by_page[i] = 0;
+}
+
+/* A set is found by a linear address if all that it says of it is the place in a page. */
+static void ua_front_init(struct ua_front *f, const struct vpmu_uarch_geometry *g, uint32_t ways)
+{
+	f->off = g->sets > UA_FRONT || g->sets * g->unit_bytes > 1u << UA_PAGE_SHIFT;
+	f->set_mask = f->off ? 0 : g->sets - 1;
+	f->mask = f->off ? 0 : g->sets * ways - 1;
+}
+
+/* Of the lines in a set nothing is known any more. */
+static void ua_front_drop(struct ua_front *f, uint32_t set)
+{
+	for (; set <= f->mask; set += f->set_mask + 1)
+		f->line[set] = UA_NOWHERE;
+}
+
+/* Another access to a line, which is in its set, would change nothing. */
+static UA_INLINE void ua_front_put(struct ua_front *f, uint64_t line, uint32_t tlb_set)
+{
+	if (f->off)
+		return;
+	f->line[line & f->mask] = line;
+	f->by_page[tlb_set % UA_FRONT] |= 1ull << (line & f->set_mask);
+}
+
+/* In this set of the TLB marks may have gone. */
+static void ua_front_page(struct ua_front *f, uint32_t tlb_set)
+{
+	uint64_t *sets = &f->by_page[tlb_set % UA_FRONT];
+	uint32_t set;
+
+	for (set = 0; set < UA_FRONT && *sets >> set; set++)
+		if (*sets >> set & 1)
+			ua_front_drop(f, set);
+	*sets = 0;
+}
+
+static void ua_nowhere(struct ua_memory *m)
+{
+	m->fetched = UA_NOWHERE;
+	m->code_page = UA_NOWHERE;
+	m->data_page = UA_NOWHERE;
+	ua_front_clear(&m->data);
+	ua_front_clear(&m->code);
+}
+
 uint64_t *ua_memory_init(struct vpmu_uarch *u, struct vpmu_uarch_llc *llc, uint64_t *words)
 {
 	const struct vpmu_uarch_params *p = u->params;
 	struct ua_memory *m = &u->memory;
+	uint32_t i;
 
 	words = ua_array_init(&m->l1i, &p->l1i, false, words);
 	words = ua_array_init(&m->l1d, &p->l1d, false, words);
@@ -34,34 +87,25 @@ uint64_t *ua_memory_init(struct vpmu_uarch *u, struct vpmu_uarch_llc *llc, uint6
 	while (1u << m->line_shift < p->l1d.unit_bytes)
 		m->line_shift++;
 	m->line_mask = p->l1d.unit_bytes - 1u;
+	for (i = 0; i < 8; i++)
+		m->room[i] = p->l1d.unit_bytes - (i ? 1u << (i - 1) : 1);
+	ua_front_init(&m->data, &p->l1d, 1);
+	ua_front_init(&m->code, &p->l1i, UA_FRONT_WAYS);
+	ua_nowhere(m);
 	return words;
 }
 
 /* ---- translation ---- */
-
-static const uint8_t ua_shifts[] = { 12, 21, 30 };
-
-/* Translations of all sizes share an array; the size is part of the key, above what
- * says which set. */
-#define UA_KEY_SIZE	56
-
-static uint64_t ua_page_key(uint64_t linear, uint32_t size)
-{
-	return linear >> ua_shifts[size] | (uint64_t)size << UA_KEY_SIZE;
-}
 
 static bool ua_tlb_find(struct ua_array *tlb, uint64_t linear, uint64_t *key, uint64_t *base)
 {
 	uint32_t size, n;
 
 	/* No two sizes have the same address, so the order makes no difference. */
-	*key = ua_page_key(linear, tlb->size);
-	if (ua_array_front(tlb, *key, base))
-		return true;
 	for (n = 0; n < 3; n++) {
 		size = (tlb->size + n) % 3;
 		*key = ua_page_key(linear, size);
-		if (ua_array_find(tlb, *key, base, NULL)) {
+		if (ua_marked_find(tlb, *key, base)) {
 			tlb->size = (uint8_t)size;
 			return true;
 		}
@@ -71,12 +115,13 @@ static bool ua_tlb_find(struct ua_array *tlb, uint64_t linear, uint64_t *key, ui
 
 struct ua_place {
 	uint64_t physical;
+	uint32_t set;         /* of the first level, that its page is in */
 	uint8_t tlb;          /* 0 first level, 1 second level, 2 walked */
 	uint32_t cycles;      /* that it took beyond the first level */
 };
 
 static struct ua_place ua_translate(struct vpmu_uarch *u, struct ua_array *first,
-				    uint64_t linear)
+				    struct ua_front *front, uint64_t linear)
 {
 	struct ua_memory *m = &u->memory;
 	struct ua_place place = { 0 };
@@ -96,24 +141,29 @@ static struct ua_place ua_translate(struct vpmu_uarch *u, struct ua_array *first
 		size = shift >= 30 ? 2 : shift >= 21 ? 1 : 0;
 		base &= ~((1ull << ua_shifts[size]) - 1);
 		key = ua_page_key(linear, size);
-		ua_array_put(&m->stlb, key, base, false);
+		ua_marked_put(&m->stlb, key, base);
 	}
-	ua_array_put(first, key, base, false);
+	ua_marked_put(first, key, base);
+	ua_front_page(front, key & first->set_mask);
 out:
+	place.set = key & first->set_mask;
 	place.physical = base | (linear & ((1ull << ua_shifts[key >> UA_KEY_SIZE]) - 1));
 	return place;
 }
 
-/* The page that was translated last is the most recent one, so nothing would move. */
-static struct ua_place ua_data_place(struct vpmu_uarch *u, uint64_t linear)
+/* The page that was translated last is marked. */
+static UA_INLINE struct ua_place ua_data_place(struct vpmu_uarch *u, uint64_t linear)
 {
 	struct ua_memory *m = &u->memory;
-	struct ua_place place = { .physical = m->data_physical | (linear & UA_IN_PAGE) };
+	struct ua_place place = {
+		.physical = m->data_physical | (linear & UA_IN_PAGE), .set = m->data_set,
+	};
 
-	if (m->data_page == (linear >> UA_PAGE_SHIFT) + 1)
+	if ((linear ^ m->data_page) <= UA_IN_PAGE)
 		return place;
-	place = ua_translate(u, &m->dtlb, linear);
-	m->data_page = (linear >> UA_PAGE_SHIFT) + 1;
+	place = ua_translate(u, &m->dtlb, &m->data, linear);
+	m->data_set = place.set;
+	m->data_page = linear & ~UA_IN_PAGE;
 	m->data_physical = place.physical & ~UA_IN_PAGE;
 	return place;
 }
@@ -129,9 +179,7 @@ void ua_unmap(struct vpmu_uarch *u, uint64_t linear, bool all)
 		for (size = 0; size < 3 && !all; size++)
 			ua_array_drop(tlb[i], ua_page_key(linear, size));
 	}
-	u->memory.fetched = 0;
-	u->memory.code_page = 0;
-	u->memory.data_page = 0;
+	ua_nowhere(&u->memory);
 }
 
 /* ---- the prefetcher: streams of lines within a page, into L2 ---- */
@@ -143,10 +191,10 @@ static void ua_prefetch(struct vpmu_uarch *u, uint64_t line)
 
 	if (ua_array_has(&m->l2, line))
 		return;
-	dram = !ua_array_find(&m->llc->array, line, NULL, NULL);
+	dram = !ua_array_find(&m->llc->array, line, NULL);
 	if (dram)
-		ua_array_put(&m->llc->array, line, 0, false);
-	ua_array_put(&m->l2, line, 0, true);
+		ua_array_put(&m->llc->array, line, false);
+	ua_array_put(&m->l2, line, true);
 	ua_count(u, VPMU_UARCH_PREFETCH, 1);
 	ua_coming(u, line, dram);
 }
@@ -215,34 +263,47 @@ static enum vpmu_uarch_level ua_beyond(struct vpmu_uarch *u, uint64_t line, enum
 	struct ua_memory *m = &u->memory;
 	bool marked;
 
-	if (ua_array_find(&m->l2, line, NULL, &marked)) {
+	if (ua_array_find(&m->l2, line, &marked)) {
 		ua_count(u, found[use], 1);
 		return VPMU_UARCH_AT_L2;
 	}
-	ua_array_put(&m->l2, line, 0, false);
-	if (ua_array_find(&m->llc->array, line, NULL, NULL)) {
+	ua_array_put(&m->l2, line, false);
+	if (ua_array_find(&m->llc->array, line, NULL)) {
 		ua_count(u, found[use] + 1, 1);
 		return VPMU_UARCH_AT_LLC;
 	}
 	ua_count(u, found[use] + 2, 1);
-	ua_array_put(&m->llc->array, line, 0, false);
+	ua_array_put(&m->llc->array, line, false);
 	return VPMU_UARCH_AT_DRAM;
 }
 
-static enum vpmu_uarch_level ua_data(struct vpmu_uarch *u, uint64_t line, bool write)
+static UA_INLINE enum vpmu_uarch_level ua_data(struct vpmu_uarch *u, uint64_t line, bool write)
 {
 	struct ua_memory *m = &u->memory;
 	enum vpmu_uarch_level level;
 
-	if (ua_array_front(&m->l1d, line, NULL) || ua_array_find(&m->l1d, line, NULL, NULL))
+	if (ua_array_front(&m->l1d, line) || ua_array_find(&m->l1d, line, NULL))
 		return VPMU_UARCH_AT_L1;
 	level = ua_beyond(u, line, write ? UA_WRITE : UA_READ);
-	ua_array_put(&m->l1d, line, 0, false);
+	ua_array_put(&m->l1d, line, false);
 	ua_train(u, line);
 	return level;
 }
 
-static void ua_count_walks(struct vpmu_uarch *u, uint8_t tlb, bool load, bool store)
+/* After an access that has found its line at @level: it is the most recent of its set. */
+static UA_INLINE void ua_accessed(struct vpmu_uarch *u, uint64_t linear,
+				  const struct ua_place *place, enum vpmu_uarch_level level)
+{
+	struct ua_memory *m = &u->memory;
+	uint64_t line = place->physical >> m->line_shift;
+
+	if (level == VPMU_UARCH_AT_L1 && !(u->account.coming_lines >> (line & 63) & 1))
+		ua_front_put(&m->data, linear >> m->line_shift, place->set);
+	else
+		ua_front_drop(&m->data, line & m->data.set_mask);
+}
+
+static UA_INLINE void ua_count_walks(struct vpmu_uarch *u, uint8_t tlb, bool load, bool store)
 {
 	if (load && tlb)
 		ua_count(u, tlb == 1 ? VPMU_UARCH_DTLB_LOAD_L2 : VPMU_UARCH_DTLB_LOAD_WALK, 1);
@@ -283,6 +344,7 @@ void ua_access(struct vpmu_uarch *u, uint64_t word, bool load, bool store)
 		ua_count(u, found[level], 1);
 	}
 	u->last.level = level;
+	ua_accessed(u, linear, &place, load ? level : VPMU_UARCH_AT_L1);
 	if (store) {
 		ua_store(u, load ? VPMU_UARCH_AT_L1 : level);
 		ua_count(u, VPMU_UARCH_STORES, 1);
@@ -293,70 +355,10 @@ void ua_access(struct vpmu_uarch *u, uint64_t word, bool load, bool store)
 		level = ua_data(u, place.physical >> m->line_shift, store);
 		if (load)
 			ua_load(u, place.physical >> m->line_shift, &level, place.cycles, false);
+		ua_accessed(u, end, &place, load ? level : VPMU_UARCH_AT_L1);
 	}
 	if (u->last.locked)
 		ua_drain(u);
-}
-
-/*
- * What most accesses are: to one line that is the most recent of its set, in a page that
- * is. Returns that line plus 1, or 0, which says nothing; changes nothing.
- */
-static inline uint64_t ua_front(const struct vpmu_uarch *u, uint64_t word)
-{
-	const struct ua_memory *m = &u->memory;
-	uint32_t code = (uint32_t)word >> 3 & 7, bytes = code ? 1u << (code - 1) : 1;
-	uint64_t linear = VPMU_UARCH_ADDRESS(word), in_page = UA_IN_PAGE;
-	uint64_t base = m->data_physical, line;
-
-	if ((linear & m->line_mask) + bytes > m->line_mask + 1)
-		return 0;
-	if (m->data_page != (linear >> UA_PAGE_SHIFT) + 1) {
-		in_page = (1ull << ua_shifts[m->dtlb.size]) - 1;
-		if (!ua_array_front(&m->dtlb, ua_page_key(linear, m->dtlb.size), &base))
-			return 0;
-	}
-	line = (base | (linear & in_page)) >> m->line_shift;
-	return ua_array_front(&m->l1d, line, NULL) ? line + 1 : 0;
-}
-
-static inline void ua_hit(struct vpmu_uarch *u, uint64_t word, bool store)
-{
-	u->last = (struct vpmu_uarch_access){
-		.address = VPMU_UARCH_ADDRESS(word), .cycles = u->params->l1d_cycles,
-		.level = VPMU_UARCH_AT_L1, .store = store,
-	};
-}
-
-/* Only for speed: the long way counts the same. */
-void ua_access_load(struct vpmu_uarch *u, uint64_t word)
-{
-	struct ua_account *a = &u->account;
-	uint64_t line = ua_front(u, word);
-
-	if (!line || a->coming_lines >> ((line - 1) & 63) & 1 ||
-	    ((word & VPMU_UARCH_DEPENDENT) && a->chain > a->now)) {
-		ua_access(u, word, true, false);
-		return;
-	}
-	a->chain = a->now + u->params->l1d_cycles;
-	ua_count(u, VPMU_UARCH_LOADS, 1);
-	ua_count(u, VPMU_UARCH_LOAD_SLOW, u->params->l1d_cycles > u->threshold);
-	ua_count(u, VPMU_UARCH_LOAD_L1, 1);
-	ua_hit(u, word, false);
-}
-
-void ua_access_store(struct vpmu_uarch *u, uint64_t word)
-{
-	struct ua_account *a = &u->account;
-
-	if (a->store[a->next_store] > a->now || !ua_front(u, word)) {
-		ua_access(u, word, false, true);
-		return;
-	}
-	ua_store(u, VPMU_UARCH_AT_L1);
-	ua_count(u, VPMU_UARCH_STORES, 1);
-	ua_hit(u, word, true);
 }
 
 void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear)
@@ -366,23 +368,26 @@ void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear)
 	ua_prefetch(u, place.physical >> u->memory.line_shift);
 }
 
-/* The page that was fetched from last is the most recent one, so nothing moves. */
-static struct ua_place ua_code_place(struct vpmu_uarch *u, uint64_t linear)
+/* The page that was fetched from last is marked. */
+static UA_INLINE struct ua_place ua_code_place(struct vpmu_uarch *u, uint64_t linear)
 {
 	struct ua_memory *m = &u->memory;
-	struct ua_place place = { .physical = m->code_physical | (linear & UA_IN_PAGE) };
+	struct ua_place place = {
+		.physical = m->code_physical | (linear & UA_IN_PAGE), .set = m->code_set,
+	};
 
-	if (m->code_page == (linear >> UA_PAGE_SHIFT) + 1)
+	if ((linear ^ m->code_page) <= UA_IN_PAGE)
 		return place;
-	place = ua_translate(u, &m->itlb, linear);
-	m->code_page = (linear >> UA_PAGE_SHIFT) + 1;
+	place = ua_translate(u, &m->itlb, &m->code, linear);
+	m->code_set = place.set;
+	m->code_page = linear & ~UA_IN_PAGE;
 	m->code_physical = place.physical & ~UA_IN_PAGE;
 	if (place.tlb)
 		ua_count(u, place.tlb == 1 ? VPMU_UARCH_ITLB_L2 : VPMU_UARCH_ITLB_WALK, 1);
 	return place;
 }
 
-static void ua_fetch_line(struct vpmu_uarch *u, uint64_t linear)
+void ua_fetch_line(struct vpmu_uarch *u, uint64_t linear)
 {
 	struct ua_memory *m = &u->memory;
 	const struct vpmu_uarch_params *p = u->params;
@@ -391,27 +396,16 @@ static void ua_fetch_line(struct vpmu_uarch *u, uint64_t linear)
 	uint32_t cycles = place.cycles;
 	enum vpmu_uarch_level level;
 
-	if (ua_array_front(&m->l1i, line, NULL) || ua_array_find(&m->l1i, line, NULL, NULL)) {
+	if (ua_marked_find(&m->l1i, line, NULL)) {
 		ua_count(u, VPMU_UARCH_L1I_HIT, 1);
 	} else {
 		level = ua_beyond(u, line, UA_CODE);
-		ua_array_put(&m->l1i, line, 0, false);
+		ua_marked_put(&m->l1i, line, 0);
+		ua_front_drop(&m->code, line & m->code.set_mask);
 		cycles += level == VPMU_UARCH_AT_L2 ? p->l2_cycles :
 			  level == VPMU_UARCH_AT_LLC ? p->llc_cycles : p->dram_cycles;
 	}
+	ua_front_put(&m->code, linear >> m->line_shift, place.set);
 	if (cycles)
 		ua_stall(u, UA_FETCH, cycles);
-}
-
-void ua_fetch(struct vpmu_uarch *u, uint64_t linear, uint32_t bytes)
-{
-	struct ua_memory *m = &u->memory;
-	uint64_t line = linear >> m->line_shift, end = (linear + bytes - 1) >> m->line_shift;
-
-	for (; line <= end; line++) {
-		if (m->fetched == line + 1)
-			continue;
-		m->fetched = line + 1;
-		ua_fetch_line(u, line << m->line_shift);
-	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* A modelled CPU: its set-up, and the stream of what it executes. */
+/* A modelled CPU: its set-up, and what it has counted. */
 #include "uarch_internal.h"
 
 static bool ua_power(uint32_t n, uint32_t max)
@@ -84,83 +84,6 @@ int vpmu_uarch_llc_init(struct vpmu_uarch_llc *llc, const struct vpmu_uarch_para
 		return -VPMU_EINVAL;
 	ua_array_init(&llc->array, &params->llc, false, (uint64_t *)(llc + 1));
 	return 0;
-}
-
-/* What runs next is known: so is where the last branch went. */
-static void ua_arrive(struct vpmu_uarch *u, uint64_t address)
-{
-	enum vpmu_uarch_branch kind = u->pending;
-
-	u->pending = VPMU_UARCH_NO_BRANCH;
-	if (kind != VPMU_UARCH_NO_BRANCH)
-		ua_branch(u, kind, u->next, address);
-}
-
-static void ua_block(struct vpmu_uarch *u, uint64_t more)
-{
-	uint32_t insns = more & 1023, bytes = more >> 10 & 16383;
-	uint32_t heavy = more >> 32 & 4095, divides = more >> 44 & 255;
-
-	ua_arrive(u, u->begin);
-	u->bank = more >> 27 & 3;
-	ua_fetch(u, u->begin, bytes ? bytes : 1);
-	ua_issue(u, insns + heavy, heavy);
-	if (divides)
-		ua_stall(u, UA_DIVIDE, (uint64_t)divides * u->params->divide_cycles);
-	u->pending = more >> 24 & 7;
-	u->next = u->begin + bytes;
-}
-
-static void ua_word(struct vpmu_uarch *u, uint64_t word)
-{
-	uint64_t address = VPMU_UARCH_ADDRESS(word);
-
-	switch ((enum vpmu_uarch_kind)(word & VPMU_UARCH_KIND)) {
-	case VPMU_UARCH_BLOCK:
-		u->begin = address;
-		u->half = true;
-		break;
-	case VPMU_UARCH_LOAD:
-		ua_access_load(u, word);
-		break;
-	case VPMU_UARCH_STORE:
-		ua_access_store(u, word);
-		break;
-	case VPMU_UARCH_MODIFY:
-		ua_access(u, word, true, true);
-		break;
-	case VPMU_UARCH_SOFT_PREFETCH:
-		ua_soft_prefetch(u, address);
-		break;
-	case VPMU_UARCH_EVENT:
-		ua_arrive(u, address);
-		ua_count(u, VPMU_UARCH_CLEARS, 1);
-		ua_stall(u, UA_CLEAR, u->params->clear_cycles);
-		break;
-	case VPMU_UARCH_UNMAP:
-		ua_unmap(u, address, word & VPMU_UARCH_BYTES(0));
-		break;
-	case VPMU_UARCH_SERIALIZE:
-		ua_drain(u);
-		break;
-	}
-}
-
-void vpmu_uarch_run(struct vpmu_uarch *u, const uint64_t *words, size_t n)
-{
-	const uint64_t *end = words + n;
-
-	for (; words < end; words++) {
-		if (u->half) {
-			u->half = false;
-			ua_block(u, *words);
-		} else if (!(*words & VPMU_UARCH_KIND) && end - words > 1) {
-			u->begin = VPMU_UARCH_ADDRESS(*words);
-			ua_block(u, *++words);
-		} else {
-			ua_word(u, *words);
-		}
-	}
 }
 
 const struct vpmu_uarch_counts *vpmu_uarch_counts(const struct vpmu_uarch *u)

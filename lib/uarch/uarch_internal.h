@@ -5,12 +5,15 @@
 
 #include <vpmu/uarch.h>
 
-/* ---- array.c: tags, the most recently used of a set first ---- */
+/* What each word of the stream goes through: calls would take a tenth of the time. */
+#define UA_INLINE inline __attribute__((always_inline))
+
+/* ---- array.c: tags ---- */
 
 /* A tag is (key + 1) << 1 | mark: never 0, which is an empty way. */
 struct ua_array {
 	uint64_t *tag;        /* sets times ways */
-	uint64_t *value;      /* one for each tag, or NULL */
+	uint64_t *value;      /* one for each tag, with marks instead of LRU; or NULL */
 	uint32_t set_mask, ways;
 	uint8_t size;         /* of pages, in TLBs: what was found last */
 };
@@ -19,28 +22,28 @@ size_t ua_array_words(const struct vpmu_uarch_geometry *g, bool values);
 uint64_t *ua_array_init(struct ua_array *a, const struct vpmu_uarch_geometry *g,
 			bool values, uint64_t *words);
 
-/* Finds @key and makes it the most recent. Its value goes to *@value, and whether it
- * was marked to *@marked, whose mark goes; each may be NULL. */
-bool ua_array_find(struct ua_array *a, uint64_t key, uint64_t *value, bool *marked);
+/* Finds @key and makes it the most recent. Whether it was marked goes to *@marked, which
+ * may be NULL; else the mark goes. */
+bool ua_array_find(struct ua_array *a, uint64_t key, bool *marked);
 /*
  * The same of the most recent of its set, where nothing has to move; false says nothing.
  * A word at a time, as another thread may change it (array.c).
  */
-static inline bool ua_array_front(const struct ua_array *a, uint64_t key, uint64_t *value)
+static inline bool ua_array_front(const struct ua_array *a, uint64_t key)
 {
 	size_t at = (size_t)(key & a->set_mask) * a->ways;
 
-	if (!a->ways || *(const volatile uint64_t *)&a->tag[at] != (key + 1) << 1)
-		return false;
-	if (value)
-		*value = a->value[at];
-	return true;
+	return a->ways && *(const volatile uint64_t *)&a->tag[at] == (key + 1) << 1;
 }
+
+/* With marks instead of LRU: find @key and mark it; put it in an unmarked one's place. */
+bool ua_marked_find(struct ua_array *a, uint64_t key, uint64_t *value);
+void ua_marked_put(struct ua_array *a, uint64_t key, uint64_t value);
 
 /* Whether @key is there; changes nothing. */
 bool ua_array_has(const struct ua_array *a, uint64_t key);
 /* Puts @key, which is not there, in place of the least recent of its set. */
-void ua_array_put(struct ua_array *a, uint64_t key, uint64_t value, bool marked);
+void ua_array_put(struct ua_array *a, uint64_t key, bool marked);
 void ua_array_drop(struct ua_array *a, uint64_t key);
 void ua_array_clear(struct ua_array *a);
 
@@ -90,7 +93,11 @@ enum ua_why {
 
 void ua_account_init(struct vpmu_uarch *u);
 void ua_stall(struct vpmu_uarch *u, enum ua_why why, uint64_t cycles);
-void ua_issue(struct vpmu_uarch *u, uint32_t uops, uint32_t heavy);
+/* @uops have been issued since it was called last. @load is how many of them before the
+ * last load of a line that was there, plus 1; 0: none. */
+void ua_settle(struct vpmu_uarch *u, uint32_t uops, uint32_t load);
+/* The oldest load that waits: until its value is there. */
+void ua_wait_first(struct vpmu_uarch *u);
 /* A load finds its line at @level. Returns the cycles until its value is there. */
 uint32_t ua_load(struct vpmu_uarch *u, uint64_t line, enum vpmu_uarch_level *level,
 		 uint32_t walk, bool dependent);
@@ -107,6 +114,19 @@ struct vpmu_uarch_llc {
 };
 
 #define UA_STREAMS 16u
+#define UA_PAGE_SHIFT 12u
+#define UA_IN_PAGE ((1ull << UA_PAGE_SHIFT) - 1)
+#define UA_NOWHERE (1ull << 62) /* no address has 63 bits */
+
+/* Translations of all sizes share an array; the size is part of the key, above what
+ * says which set. */
+#define UA_KEY_SIZE 56
+static const uint8_t ua_shifts[] = { 12, 21, 30 };
+
+static inline uint64_t ua_page_key(uint64_t linear, uint32_t size)
+{
+	return linear >> ua_shifts[size] | (uint64_t)size << UA_KEY_SIZE;
+}
 
 struct ua_stream {
 	uint64_t page;        /* of 4 KiB, by lines; plus 1, 0: free */
@@ -116,27 +136,44 @@ struct ua_stream {
 	uint8_t steady;       /* how often that way already */
 };
 
+#define UA_FRONT 64u	/* sets of a first level, and of its TLB, that are told apart */
+#define UA_FRONT_WAYS 8u
+
+/*
+ * Lines of a first level by their linear addresses that another access would find there,
+ * change nothing by that, and take no time beyond a hit's: each is the most recent of its
+ * set or marked, is not on its way, and its page is marked.
+ */
+struct ua_front {
+	uint64_t line[UA_FRONT * UA_FRONT_WAYS]; /* UA_NOWHERE: none is known */
+	uint64_t by_page[UA_FRONT]; /* sets of lines, by the TLB's set of their page */
+	uint32_t mask;
+	uint32_t set_mask;
+	bool off;                 /* the geometry allows no lookup by linear addresses */
+};
+
 struct ua_memory {
+	struct ua_front data;     /* LRU: one line of each set */
+	struct ua_front code;
 	struct ua_array l1i, l1d, l2, itlb, dtlb, stlb;
 	struct vpmu_uarch_llc *llc, own;
-	uint64_t fetched;     /* the line that was fetched last, plus 1 */
-	uint64_t code_page;   /* of 4 KiB, that it is in, plus 1, and where that is */
+	uint64_t fetched;     /* the line that was fetched last */
+	uint64_t code_page;   /* of 4 KiB, that it is in, and where that is */
 	uint64_t code_physical;
 	uint64_t data_page;   /* likewise, of the access that was translated last */
 	uint64_t data_physical;
+	uint32_t code_set, data_set; /* of the TLBs, that those are in */
 	uint8_t line_shift;
 	uint32_t line_mask;
+	uint32_t room[8];     /* where in its line an access may begin, by its size's code */
 	uint32_t streams_used;
 	struct ua_stream stream[UA_STREAMS];
 };
 
 size_t ua_memory_words(const struct vpmu_uarch_params *p, bool llc);
 uint64_t *ua_memory_init(struct vpmu_uarch *u, struct vpmu_uarch_llc *llc, uint64_t *words);
-void ua_fetch(struct vpmu_uarch *u, uint64_t linear, uint32_t bytes);
+void ua_fetch_line(struct vpmu_uarch *u, uint64_t linear);
 void ua_access(struct vpmu_uarch *u, uint64_t word, bool load, bool store);
-/* The same of a load and of a store, sooner. */
-void ua_access_load(struct vpmu_uarch *u, uint64_t word);
-void ua_access_store(struct vpmu_uarch *u, uint64_t word);
 void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear);
 void ua_unmap(struct vpmu_uarch *u, uint64_t linear, bool all);
 
@@ -147,31 +184,29 @@ struct ua_target {
 };
 
 struct ua_predict {
-	uint8_t *bimodal, *global, *choice; /* 2-bit counters */
+	uint8_t *own, *global;    /* counters (predict.c) */
 	struct ua_target *btb;    /* the last target of a branch */
 	struct ua_target *path;   /* of an indirect one, after the same history */
-	uint64_t returns[64];
+	uint32_t mask, btb_mask, depth_mask;
+	uint32_t top;
 	uint64_t history;         /* of directions */
 	uint64_t taken;           /* of targets, the last dozen */
-	uint32_t top;
+	uint64_t returns[64];
+	uint8_t learn[128];       /* what counters become */
 };
 
 size_t ua_predict_words(const struct vpmu_uarch_params *p);
 uint64_t *ua_predict_init(struct vpmu_uarch *u, uint64_t *words);
-/* A branch whose next instruction in memory is @next has gone to @to. */
-void ua_branch(struct vpmu_uarch *u, enum vpmu_uarch_branch kind, uint64_t next, uint64_t to);
-
 struct vpmu_uarch {
 	const struct vpmu_uarch_params *params;
 	uint64_t (*translate)(void *ctx, uint64_t linear, uint8_t *shift);
 	void *ctx;
 	uint32_t threshold;       /* cycles */
 	uint8_t bank;
-	/* A block whose second word has not come yet, and a branch that has not gone
-	 * anywhere yet. */
-	bool half;
-	uint8_t pending;          /* enum vpmu_uarch_branch */
-	uint64_t begin, next;
+	bool half;                /* of a block that began here the second word has not come */
+	uint64_t half_begin;
+	uint64_t begin, more;     /* the last block; @more is 0 when it is known where
+				     that has gone */
 	struct ua_account account;
 	struct ua_memory memory;
 	struct ua_predict predict;
@@ -182,6 +217,44 @@ struct vpmu_uarch {
 static inline void ua_count(struct vpmu_uarch *u, enum vpmu_uarch_count c, uint64_t n)
 {
 	u->counts.word[c][u->bank] += n;
+}
+
+/* ---- what most of the stream is, inline ---- */
+
+/* Now, when @uops more have been issued. */
+static inline uint64_t ua_now(const struct ua_account *a, uint32_t uops)
+{
+	return a->now + ((a->part + uops) * a->per_slot >> 32);
+}
+
+/* The ring is not full. */
+static inline void ua_wait_push(struct ua_account *a, const struct ua_wait *w)
+{
+	a->wait[(a->first + a->waiting++) % UA_WAITS] = *w;
+}
+
+/* The oldest load has its value. */
+static inline void ua_wait_pop(struct ua_account *a)
+{
+	a->first = (a->first + 1) % UA_WAITS;
+	if (!--a->waiting)
+		a->coming_lines = 0;
+}
+
+/* A store is done at @done, if those before it are: one leaves in a cycle. */
+static inline void ua_leave(struct ua_account *a, uint64_t done, uint32_t stores)
+{
+	if (++a->store_last < done)
+		a->store_last = done;
+	a->store[a->next_store] = a->store_last;
+	if (++a->next_store == stores)
+		a->next_store = 0;
+}
+
+/* Is it at the front, so that nothing moves? */
+static inline bool ua_at_front(const struct ua_front *f, uint64_t line)
+{
+	return f->line[line & f->mask] == line;
 }
 
 #endif /* VPMU_UARCH_INTERNAL_H */

@@ -588,6 +588,105 @@ static void any_stream_is_gone_through_alike(void **state)
 	again(r);
 }
 
+/*
+ * A program of hot and of colder places, where one load of @dependent waits for the one
+ * before, or one of nothing but such loads, if that is 1. @forget has the model forget
+ * before each word what it knows of places, by a page that nobody uses, so that it looks
+ * up each. Blocks next to one another lie on lines of their own, as forgetting fetches a
+ * line once more.
+ */
+static void a_program(struct rig *r, uint32_t blocks, uint32_t dependent, bool forget)
+{
+	static const uint32_t spans[] = { 256, 2048, 8192, 300000 };
+	uint64_t seed = 11, at;
+	uint32_t i, n, kind;
+
+	for (i = 0; i < blocks; i++) {
+		uint64_t more = VPMU_UARCH_B_INSNS(1 + random_below(&seed, 9)) |
+				VPMU_UARCH_B_LENGTH(4 + random_below(&seed, 28)) |
+				VPMU_UARCH_B_BRANCH(dependent > 1 ? random_below(&seed, 6)
+								  : VPMU_UARCH_NO_BRANCH) |
+				VPMU_UARCH_B_BANK(random_below(&seed, 50) ? VPMU_BANK_USER
+									  : VPMU_BANK_KERNEL);
+
+		if (!random_below(&seed, 30))
+			more |= VPMU_UARCH_B_UOPS(random_below(&seed, 40)) |
+				VPMU_UARCH_B_DIVIDES(random_below(&seed, 3));
+		if (forget)
+			push(r, VPMU_UARCH_WORD(1ull << 40, VPMU_UARCH_UNMAP));
+		n = spans[dependent == 1 ? 0 : random_below(&seed, 16) ? 2 : 3];
+		at = 0x400000 + 2 * LINE * random_below(&seed, n / (2 * LINE)) + LINE * (i & 1);
+		push(r, VPMU_UARCH_WORD(at, VPMU_UARCH_BLOCK));
+		push(r, more);
+		for (n = random_below(&seed, 6); n; n--) {
+			uint32_t span = spans[random_below(&seed, 20) ? random_below(&seed, 3) : 3];
+			uint64_t address = random_below(&seed, span);
+
+			kind = VPMU_UARCH_LOAD + random_below(&seed, 3);
+			if (random_below(&seed, 8))
+				address &= ~7ull;
+			if (random_below(&seed, 2))
+				address += address & ~(uint64_t)(PAGE - 1); /* each other page */
+			if (forget)
+				push(r, VPMU_UARCH_WORD(1ull << 40, VPMU_UARCH_UNMAP));
+			push(r, VPMU_UARCH_WORD(0x10000000 + address, kind) |
+				VPMU_UARCH_BYTES(random_below(&seed, 4)) |
+				(random_below(&seed, kind == VPMU_UARCH_MODIFY ? 50 : dependent)
+				 ? 0 : VPMU_UARCH_DEPENDENT));
+		}
+	}
+	flush(r);
+}
+
+static void what_is_known_of_places_changes_no_count(void **state)
+{
+	static const struct {
+		uint32_t fills, stores, window, dependent;
+	} cpu[] = { { 8, 16, 128, 3 }, { 2, 1, 16, 3 }, { 32, 128, 4000, 1 } };
+	struct rig *r = *state;
+	struct vpmu_uarch_counts first;
+	uint32_t i;
+
+	for (i = 0; i < COUNT_OF(cpu); i++) {
+		r->params.fills = (uint16_t)cpu[i].fills;
+		r->params.stores = (uint16_t)cpu[i].stores;
+		r->params.window = (uint16_t)cpu[i].window;
+		r->params.prefetch = i ? 0 : 4;
+		again(r);
+		a_program(r, 100000, cpu[i].dependent, false);
+		first = *vpmu_uarch_counts(r->u);
+		again(r);
+		a_program(r, 100000, cpu[i].dependent, true);
+		assert_memory_equal(&first, vpmu_uarch_counts(r->u), sizeof(first));
+	}
+	again(r); /* whose clean-up looks at one bank */
+}
+
+/* Four pages fill a set; of the fifth and sixth, which one goes is known. */
+static void a_tlb_keeps_what_is_used_again(void **state)
+{
+	static const struct {
+		uint32_t page;
+		bool there;
+	} use[] = {
+		{ 0, false }, { 1, false }, { 2, false }, { 3, false }, { 2, true }, { 0, true },
+		{ 4, false }, /* in place of 0, and all others have no mark now */
+		{ 1, true }, { 5, false }, /* in place of 2 */
+		{ 1, true }, { 3, true }, { 4, true }, { 5, true }, { 2, false },
+	};
+	struct rig *r = *state;
+	uint64_t before, step = r->params.dtlb.sets * PAGE;
+	uint32_t i;
+
+	block(r, 0x400000, COUNT_OF(use), 64, VPMU_UARCH_NO_BRANCH);
+	for (i = 0; i < COUNT_OF(use); i++) {
+		before = sum(r, VPMU_UARCH_DTLB_LOAD_L2, VPMU_UARCH_DTLB_LOAD_WALK);
+		load(r, 0x10000000 + use[i].page * step, 0);
+		assert_int_equal(sum(r, VPMU_UARCH_DTLB_LOAD_L2, VPMU_UARCH_DTLB_LOAD_WALK),
+				 before + !use[i].there);
+	}
+}
+
 static void accesses_are_told_apart(void **state)
 {
 	struct rig *r = *state;
@@ -664,6 +763,8 @@ int main(void)
 		T(an_interrupt_is_not_a_branch),
 		T(large_pages_reach_further),
 		T(any_stream_is_gone_through_alike),
+		T(what_is_known_of_places_changes_no_count),
+		T(a_tlb_keeps_what_is_used_again),
 		T(accesses_are_told_apart),
 		T(two_cpus_share_a_last_level),
 	};
