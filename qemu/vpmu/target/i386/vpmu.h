@@ -102,7 +102,7 @@ typedef struct X86VPMUHot {
  * helpers at most as many as XSAVE has, which is the most.
  */
 #define X86_STREAM_FULL  (1 << 19)
-#define X86_STREAM_BATCH 2048                   /* words until it is full */
+#define X86_STREAM_BATCH 8192                   /* words until it is full */
 #define X86_STREAM_SPARE (512 * 80)             /* words beyond */
 /* Iterations of a string instruction until its block ends */
 #define X86_STREAM_REP_MAX 255

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The performance monitoring unit of a vCPU under TCG: what its files share.
- * vpmu.c counts, vpmu-vm.c has what all vCPUs have in common, vpmu-pv.c has the
- * paravirtual PMU's guest memory and state, vpmu-monitor.c is what a monitor
- * sees.
+ * vpmu.c counts, vpmu-cpu.c makes it a part of its CPU, vpmu-vm.c has what all
+ * vCPUs have in common, vpmu-pv.c has the paravirtual PMU's guest memory and state,
+ * vpmu-uarch.c has the modelled CPU, vpmu-monitor.c is what a monitor sees.
  */
 #ifndef I386_VPMU_INTERNAL_H
 #define I386_VPMU_INTERNAL_H
@@ -60,6 +60,9 @@ typedef enum VPMUCall {
     VPMU_CALL_COUNT
 } VPMUCall;
 
+/* Of a vCPU's stream, so that its thread and the model's seldom wait */
+#define X86_STREAM_BUFFERS 8
+
 /* The modelled CPUs of a VM: pmu-uarch */
 typedef struct VPMUUarch {
     struct vpmu_uarch_params params;
@@ -68,6 +71,7 @@ typedef struct VPMUUarch {
     bool user_only;                    /* only CPL 3 is modelled */
     bool linear;                       /* caches are looked up by linear
                                           addresses */
+    bool threads;                      /* the host has CPUs for the models */
 } VPMUUarch;
 
 /* What the vCPUs have in common; under the BQL unless it says otherwise */
@@ -133,7 +137,10 @@ struct X86VPMU {
     uint64_t slice_start;              /* instructions */
     struct {
         struct vpmu_uarch *model;      /* NULL: there is none */
-        uint64_t *buffer;              /* STREAM_BYTES, aligned */
+        uint64_t *buffer[X86_STREAM_BUFFERS]; /* STREAM_BYTES, aligned */
+        unsigned int filled;           /* which of them: @start is in it */
+        struct X86StreamThread *thread; /* goes through full ones; made when needed */
+        uint64_t handed;               /* words; if any, the model is the thread's */
         uint64_t *start;               /* where this batch's words begin */
         uint32_t batch;                /* words until it is full */
         bool in_progress;              /* an instruction has not retired yet */
@@ -166,6 +173,9 @@ static inline const char *vpmu_given(const char *property)
 {
     return property && *property ? property : NULL;
 }
+
+/* libvpmu's hooks, but for those of the paravirtual one */
+extern const struct vpmu_ops vpmu_tcg_ops;
 
 /* Serve what libvpmu kicked for: after all calls that may have kicked */
 void vpmu_serve(X86VPMU *v);
@@ -244,6 +254,8 @@ void vpmu_stream_switch(X86VPMU *v, bool on);
 void vpmu_stream_drain(X86VPMU *v);
 /* By the nearest deadline of what it counts */
 void vpmu_stream_arm(X86VPMU *v);
+/* Between two blocks, when it is full; false: a deadline has come */
+bool vpmu_stream_full(X86VPMU *v);
 /* Has a deadline come of what it counts, as of the last drain? */
 bool vpmu_stream_reached(const X86VPMU *v);
 void vpmu_stream_cut(X86VPMU *v, const TranslationBlock *tb, int insns_left,

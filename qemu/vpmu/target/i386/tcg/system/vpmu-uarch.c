@@ -7,14 +7,20 @@
  * Where code is in the middle of a block, words of its end are not stored yet.
  * So the buffer is gone through between two blocks, or within the last
  * instruction of one.
+ *
+ * While no deadline is near, a thread of the model's own goes through full buffers
+ * and the vCPU fills another one.  The model is that thread's from stream_hand()
+ * to stream_join(); whoever looks at it joins first, so what it counts is the same.
  */
 
 #include "qemu/osdep.h"
 #include "qemu/cutils.h"
 #include "qemu/memalign.h"
+#include "qemu/rcu.h"
 #include "qapi/error.h"
 #include "exec/exec-all.h"
 #include "exec/translation-block.h"
+#include "hw/boards.h"
 #include "tcg/helper-tcg.h"
 #include "vpmu-internal.h"
 
@@ -22,18 +28,158 @@
 
 QEMU_BUILD_BUG_ON(X86_STREAM_SPARE * 8 > X86_STREAM_FULL);
 
+/* ---- the model's thread ---- */
+
+/*
+ * Full buffers wait in a queue.  It begins when half of them are full and goes on
+ * until none is; a vCPU that has filled all waits until half are free.  So neither
+ * sleeps often.  Under @lock, but for the model of who says @running.
+ */
+typedef struct X86StreamThread {
+    QemuThread thread;
+    QemuMutex lock;
+    QemuCond work, done;
+    struct vpmu_uarch *model;
+    struct {
+        const uint64_t *words;
+        size_t n;
+    } job[X86_STREAM_BUFFERS];
+    unsigned int first, queued;
+    bool running;                      /* it goes through the first job */
+    bool joining;                      /* it is to leave the others alone */
+    bool quit;
+} X86StreamThread;
+
+static void stream_job(X86StreamThread *t)
+{
+    vpmu_uarch_run(t->model, t->job[t->first].words, t->job[t->first].n);
+}
+
+static void stream_job_done(X86StreamThread *t)
+{
+    t->first = (t->first + 1) % X86_STREAM_BUFFERS;
+    t->queued--;
+}
+
+static void *stream_thread(void *opaque)
+{
+    X86StreamThread *t = opaque;
+
+    rcu_register_thread();
+    qemu_mutex_lock(&t->lock);
+    while (!t->quit) {
+        if (t->joining || t->queued < X86_STREAM_BUFFERS / 2) {
+            qemu_cond_wait(&t->work, &t->lock);
+            continue;
+        }
+        while (t->queued && !t->joining) {
+            t->running = true;
+            qemu_mutex_unlock(&t->lock);
+            stream_job(t);
+            qemu_mutex_lock(&t->lock);
+            t->running = false;
+            stream_job_done(t);
+            if (t->joining || t->queued == X86_STREAM_BUFFERS / 2) {
+                qemu_cond_signal(&t->done);
+            }
+        }
+    }
+    qemu_mutex_unlock(&t->lock);
+    rcu_unregister_thread();
+    return NULL;
+}
+
+/* The model is the vCPU's own thread's again, and what it has counted is known. */
+static void stream_join(X86VPMU *v)
+{
+    X86StreamThread *t = v->uarch.thread;
+
+    if (!v->uarch.handed) {
+        return;
+    }
+    v->uarch.handed = 0;
+    qemu_mutex_lock(&t->lock);
+    t->joining = true;
+    while (t->running) {
+        qemu_cond_wait(&t->done, &t->lock);
+    }
+    for (; t->queued; stream_job_done(t)) {
+        stream_job(t);
+    }
+    t->joining = false;
+    qemu_mutex_unlock(&t->lock);
+    vpmu_uarch_pull(v, v->uarch.waited);
+}
+
+static X86StreamThread *stream_thread_new(X86VPMU *v)
+{
+    X86StreamThread *t = g_new0(X86StreamThread, 1);
+
+    t->model = v->uarch.model;
+    qemu_mutex_init(&t->lock);
+    qemu_cond_init(&t->work);
+    qemu_cond_init(&t->done);
+    qemu_thread_create(&t->thread, "vpmu-uarch", stream_thread, t,
+                       QEMU_THREAD_JOINABLE);
+    return t;
+}
+
+static void stream_thread_end(X86VPMU *v)
+{
+    X86StreamThread *t = v->uarch.thread;
+
+    if (!t) {
+        return;
+    }
+    stream_join(v);
+    qemu_mutex_lock(&t->lock);
+    t->quit = true;
+    qemu_cond_signal(&t->work);
+    qemu_mutex_unlock(&t->lock);
+    qemu_thread_join(&t->thread);
+    qemu_mutex_destroy(&t->lock);
+    qemu_cond_destroy(&t->work);
+    qemu_cond_destroy(&t->done);
+    g_free(t);
+    v->uarch.thread = NULL;
+}
+
+/* Goes on with the next buffer, as soon as one is free. */
+static void stream_hand(X86VPMU *v, const uint64_t *words, size_t n)
+{
+    X86StreamThread *t = v->uarch.thread;
+
+    if (!t) {
+        t = v->uarch.thread = stream_thread_new(v);
+    }
+    qemu_mutex_lock(&t->lock);
+    t->job[v->uarch.filled].words = words;
+    t->job[v->uarch.filled].n = n;
+    if (++t->queued == X86_STREAM_BUFFERS / 2) {
+        qemu_cond_signal(&t->work);
+    }
+    if (t->queued == X86_STREAM_BUFFERS) {
+        while (t->queued > X86_STREAM_BUFFERS / 2) {
+            qemu_cond_wait(&t->done, &t->lock);
+        }
+    }
+    qemu_mutex_unlock(&t->lock);
+    v->uarch.handed += n;
+    v->uarch.filled = (v->uarch.filled + 1) % X86_STREAM_BUFFERS;
+}
+
 /* ---- the buffer ---- */
 
 static uint64_t *stream_start(const X86VPMU *v, uint32_t words)
 {
-    return v->uarch.buffer + X86_STREAM_FULL / 8 - words;
+    return v->uarch.buffer[v->uarch.filled] + X86_STREAM_FULL / 8 - words;
 }
 
 static void stream_put(X86VPMU *v, uint64_t word)
 {
     X86VPMUHot *hot = &v->cpu->env.vpmu;
 
-    if (hot->stream_at < v->uarch.buffer + STREAM_BYTES / 8) {
+    if (hot->stream_at < stream_start(v, 0) + (STREAM_BYTES - X86_STREAM_FULL) / 8) {
         *hot->stream_at++ = word;
     } else {
         v->uarch.n_lost++;
@@ -132,7 +278,11 @@ void vpmu_stream_drain(X86VPMU *v)
     X86VPMUHot *hot = &v->cpu->env.vpmu;
     uint64_t kept[2] = { };
 
-    if (!v->uarch.model || hot->stream_at == v->uarch.start) {
+    if (!v->uarch.model) {
+        return;
+    }
+    stream_join(v);
+    if (hot->stream_at == v->uarch.start) {
         return;
     }
     if (v->uarch.in_progress && stream_hears(v)) {
@@ -181,27 +331,36 @@ bool vpmu_stream_reached(const X86VPMU *v)
     return false;
 }
 
+/* Words that can be gone through before any count can come to its deadline */
+static uint64_t stream_before_deadline(const X86VPMU *v)
+{
+    uint64_t words = UINT64_MAX;
+
+    for (uint64_t rest = v->uarch.waited; rest; rest &= rest - 1) {
+        int c = ctz64(rest);
+
+        for (int b = 0; b < X86_VPMU_BANKS; b++) {
+            if (!vpmu_asleep(v, b)) {
+                words = MIN(words, vpmu_left(v, VPMU_SIGNAL_UARCH + c, b) /
+                                   stream_most_of_word(c));
+            }
+        }
+    }
+    return words;
+}
+
 /* The nearer a deadline the shorter is a batch, down to one block. */
 void vpmu_stream_arm(X86VPMU *v)
 {
     X86VPMUHot *hot = &v->cpu->env.vpmu;
-    uint64_t batch = X86_STREAM_BATCH, *start;
+    uint64_t batch, *start;
     ptrdiff_t words;
 
     if (!v->uarch.model) {
         return;
     }
-    for (uint64_t rest = v->uarch.waited; rest; rest &= rest - 1) {
-        int c = ctz64(rest);
-        uint64_t left = VPMU_NEVER;
-
-        for (int b = 0; b < X86_VPMU_BANKS; b++) {
-            if (!vpmu_asleep(v, b)) {
-                left = MIN(left, vpmu_left(v, VPMU_SIGNAL_UARCH + c, b));
-            }
-        }
-        batch = MIN(batch, left / stream_most_of_word(c));
-    }
+    stream_join(v);
+    batch = MIN(X86_STREAM_BATCH, stream_before_deadline(v));
     start = stream_start(v, MAX(batch, 1));
     words = hot->stream_at - v->uarch.start;
     memmove(start, v->uarch.start, words * sizeof(*start));
@@ -211,6 +370,33 @@ void vpmu_stream_arm(X86VPMU *v)
     v->uarch.start = start;
     v->uarch.batch = MAX(batch, 1);
     hot->stream_at = start + words;
+}
+
+/*
+ * The buffer is full, between two blocks.  Another one is filled while this one is
+ * gone through, unless a deadline may come with any.
+ */
+bool vpmu_stream_full(X86VPMU *v)
+{
+    uint64_t *words = v->uarch.start;
+    size_t n = v->cpu->env.vpmu.stream_at - words;
+
+    if (!v->vm->uarch->threads || v->uarch.in_progress ||
+        stream_before_deadline(v) <
+        v->uarch.handed + n + X86_STREAM_BATCH + X86_STREAM_SPARE) {
+        vpmu_stream_drain(v);
+        if (vpmu_stream_reached(v)) {
+            return false;
+        }
+        vpmu_stream_arm(v);
+        return true;
+    }
+    if (!stream_passed_over(v)) {
+        stream_hand(v, words, n);
+    }
+    v->uarch.batch = X86_STREAM_BATCH;
+    stream_empty(v);
+    return true;
 }
 
 /*
@@ -317,25 +503,50 @@ void vpmu_stream_event(X86VPMU *v)
 
 /* ---- translation ---- */
 
-/* log2 of the bytes of the page that @linear is in */
-static uint8_t page_shift(CPUState *cs, uint64_t linear)
+/*
+ * An entry of a table, if it is present.  Only of memory: a device would want the
+ * BQL, and whoever has that may wait for the model's thread.
+ */
+static bool stream_entry(X86VPMU *v, uint64_t address, unsigned bytes,
+                         uint64_t *entry)
 {
-    CPUX86State *env = cpu_env(cs);
-    uint64_t table = env->cr[3] & PG_ADDRESS_MASK, entry;
-    int level = env->cr[4] & CR4_LA57_MASK ? 4 : 3;
+    CPUX86State *env = &v->cpu->env;
+    MemTxAttrs attrs = cpu_get_mem_attrs(env);
+    hwaddr offset, len = bytes;
+    MemoryRegion *mr;
 
-    if (!(env->cr[0] & CR0_PG_MASK) || !(env->hflags & HF_LMA_MASK)) {
-        return TARGET_PAGE_BITS;
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(cpu_addressspace(CPU(v->cpu), attrs),
+                                 address & x86_get_a20_mask(env), &offset,
+                                 &len, false, attrs);
+    if (!memory_access_is_direct(mr, false, attrs) || len < bytes) {
+        return false;
     }
+    *entry = ldn_le_p(memory_region_get_ram_ptr(mr) + offset, bytes);
+    return *entry & PG_PRESENT_MASK;
+}
+
+/* Tables of 512 or 1024 entries, the first of which says @level */
+static bool stream_walk(X86VPMU *v, uint64_t table, int level, unsigned bytes,
+                        uint64_t linear, uint64_t *page, uint8_t *shift)
+{
+    int bits = bytes == 8 ? 9 : 10;
+    bool large = bytes == 8 || (v->cpu->env.cr[4] & CR4_PSE_MASK);
+    uint64_t entry;
+
     for (;; level--) {
-        entry = x86_ldq_phys(cs, table + (linear >> (12 + 9 * level) & 511) * 8);
-        if (level == 0 || !(entry & PG_PRESENT_MASK)) {
-            return TARGET_PAGE_BITS;
+        int from = TARGET_PAGE_BITS + bits * level;
+
+        if (!stream_entry(v, table + extract64(linear, from, bits) * bytes,
+                          bytes, &entry)) {
+            return false;
         }
-        if (level <= 2 && (entry & PG_PSE_MASK)) {
-            return 12 + 9 * level;
+        table = entry & PG_ADDRESS_MASK & TARGET_PAGE_MASK;
+        if (!level || (level <= 2 && large && (entry & PG_PSE_MASK))) {
+            *shift = from;
+            *page = deposit64(table, 0, from, linear);
+            return true;
         }
-        table = entry & PG_ADDRESS_MASK;
     }
 }
 
@@ -346,19 +557,28 @@ static uint8_t page_shift(CPUState *cs, uint64_t linear)
 static uint64_t stream_translate(void *ctx, uint64_t linear, uint8_t *shift)
 {
     X86VPMU *v = ctx;
-    CPUState *cs = CPU(v->cpu);
     CPUX86State *env = &v->cpu->env;
-    MemTxAttrs attrs;
-    hwaddr page;
+    uint64_t cr3 = env->cr[3], page;
+    bool done;
 
-    *shift = page_shift(cs, linear);
-    page = x86_cpu_get_phys_page_attrs_debug(cs, linear & TARGET_PAGE_MASK,
-                                             &attrs);
-    if (page == (hwaddr)-1) {
-        *shift = TARGET_PAGE_BITS;
-        return linear & env->a20_mask;
+    if (!(env->cr[0] & CR0_PG_MASK)) {
+        done = false;
+    } else if (env->hflags & HF_LMA_MASK) {
+        done = stream_walk(v, cr3 & PG_ADDRESS_MASK,
+                           env->cr[4] & CR4_LA57_MASK ? 4 : 3, 8, linear, &page,
+                           shift);
+    } else if (env->cr[4] & CR4_PAE_MASK) {
+        done = stream_entry(v, (cr3 & ~0x1full) + extract64(linear, 30, 2) * 8,
+                            8, &page) &&
+               stream_walk(v, page & PG_ADDRESS_MASK, 1, 8, linear, &page, shift);
+    } else {
+        done = stream_walk(v, cr3 & PG_ADDRESS_MASK, 1, 4, linear, &page, shift);
     }
-    return page | (linear & ~TARGET_PAGE_MASK);
+    if (!done) {
+        *shift = TARGET_PAGE_BITS;
+        return linear & x86_get_a20_mask(env);
+    }
+    return page;
 }
 
 /* ---- set-up ---- */
@@ -493,6 +713,7 @@ VPMUUarch *vpmu_uarch_new(const char *mode, const char *params,
     u = g_new0(VPMUUarch, 1);
     u->params = *vpmu_uarch_params(model->name);
     u->always = !strcmp(mode, "always");
+    u->threads = g_get_num_processors() > current_machine->smp.max_cpus;
     if (!u->always && strcmp(mode, "on")) {
         error_setg(errp, "pmu-uarch=%s: needed: off, on or always", mode);
         g_free(u);
@@ -535,6 +756,7 @@ void vpmu_uarch_cold(X86VPMU *v)
     const struct vpmu_uarch_counts *counts = vpmu_uarch_counts(v->uarch.model);
     struct vpmu_uarch_config cfg;
 
+    stream_join(v);
     for (int c = 0; c < VPMU_UARCH_COUNTS; c++) {
         for (int b = 0; b < X86_VPMU_BANKS; b++) {
             v->uarch.before.word[c][b] += counts->word[c][b];
@@ -552,6 +774,7 @@ void vpmu_uarch_threshold_set(X86VPMU *v, uint32_t cycles)
 {
     v->uarch.threshold = cycles;
     if (v->uarch.model) {
+        stream_join(v);
         vpmu_uarch_threshold(v->uarch.model, cycles);
     }
 }
@@ -610,7 +833,9 @@ void vpmu_uarch_attach(X86VPMU *v)
     if (vpmu_uarch_init(v->uarch.model, &cfg)) {
         g_assert_not_reached();
     }
-    v->uarch.buffer = qemu_memalign(STREAM_BYTES, STREAM_BYTES);
+    for (int i = 0; i < X86_STREAM_BUFFERS; i++) {
+        v->uarch.buffer[i] = qemu_memalign(STREAM_BYTES, STREAM_BYTES);
+    }
     v->uarch.batch = X86_STREAM_BATCH;
     stream_empty(v);
 }
@@ -619,7 +844,10 @@ void vpmu_uarch_detach(X86VPMU *v)
 {
     if (v->uarch.model) {
         CPU(v->cpu)->tcg_cflags &= ~CF_TARGET_3;
-        qemu_vfree(v->uarch.buffer);
+        stream_thread_end(v);
+        for (int i = 0; i < X86_STREAM_BUFFERS; i++) {
+            qemu_vfree(v->uarch.buffer[i]);
+        }
         g_free(v->uarch.model);
         v->uarch.model = NULL;
     }
