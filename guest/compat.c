@@ -2,9 +2,59 @@
 #include <linux/fs.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
+#include <linux/syscore_ops.h>
 #include <linux/version.h>
 
 #include "compat.h"
+#include "vpmu_guest.h"
+
+#ifdef VG_HAVE_SYSCORE
+
+static int vg_syscore_suspend(void *unused)
+{
+	return vg_suspend();
+}
+
+static void vg_syscore_resume(void *unused)
+{
+	vg_resume();
+}
+
+static const struct syscore_ops vg_syscore_ops = {
+	.suspend = vg_syscore_suspend,
+	.resume = vg_syscore_resume,
+};
+
+static struct syscore vg_syscore = { .ops = &vg_syscore_ops };
+
+void vg_compat_syscore_register(void)
+{
+	register_syscore(&vg_syscore);
+}
+
+void vg_compat_syscore_unregister(void)
+{
+	unregister_syscore(&vg_syscore);
+}
+
+#else
+
+static struct syscore_ops vg_syscore = {
+	.suspend = vg_suspend,
+	.resume = vg_resume,
+};
+
+void vg_compat_syscore_register(void)
+{
+	register_syscore_ops(&vg_syscore);
+}
+
+void vg_compat_syscore_unregister(void)
+{
+	unregister_syscore_ops(&vg_syscore);
+}
+
+#endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What differs between kernels 6.1 and 6.12, all of it. */
+/* What differs between kernels 6.1 and 6.12, and between 6.12s, all of it. */
 #ifndef VPMU_GUEST_COMPAT_H
 #define VPMU_GUEST_COMPAT_H
 
@@ -21,5 +21,9 @@ void vg_compat_brstack(struct perf_sample_data *data, struct perf_event *event,
 
 /* A struct pmu has been unregistered: free it, or keep what perf still looks at. */
 void vg_compat_pmu_gone(struct pmu *pmu);
+
+/* From then on vg_suspend() and vg_resume() are called, on the last CPU that is up. */
+void vg_compat_syscore_register(void);
+void vg_compat_syscore_unregister(void);
 
 #endif /* VPMU_GUEST_COMPAT_H */

@@ -9,8 +9,8 @@
 #include <linux/reboot.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
-#include <linux/syscore_ops.h>
 
+#include "compat.h"
 #include "vpmu_guest.h"
 
 static unsigned int counters;
@@ -48,20 +48,15 @@ static int vg_cpu_down(unsigned int cpu)
 }
 
 /* All other CPUs are down; the host may be another one when it comes back. */
-static int vg_suspend(void)
+int vg_suspend(void)
 {
 	return vg_cpu_down(smp_processor_id());
 }
 
-static void vg_resume(void)
+void vg_resume(void)
 {
 	vg_cpu_up(smp_processor_id());
 }
-
-static struct syscore_ops vg_syscore = {
-	.suspend = vg_suspend,
-	.resume = vg_resume,
-};
 
 static void vg_nothing(void *unused)
 {
@@ -162,7 +157,7 @@ static int __init vg_init(void)
 	ret = vg_selftest();
 	if (ret)
 		goto err_pmu;
-	register_syscore_ops(&vg_syscore);
+	vg_compat_syscore_register();
 	register_reboot_notifier(&vg_reboot_nb);
 	pr_info("version %u, PMU \"%s\", %u events at once on a CPU, %u in all\n",
 		vg.abi->version, vg.pmu->name, vg.n_counters, vg.n_ids);
@@ -183,7 +178,7 @@ err_cpus:
 static void __exit vg_exit(void)
 {
 	unregister_reboot_notifier(&vg_reboot_nb);
-	unregister_syscore_ops(&vg_syscore);
+	vg_compat_syscore_unregister();
 	vg_pmu_unregister();
 	cpuhp_remove_state(vg_hotplug);
 	vg_overflow_exit();

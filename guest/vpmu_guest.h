@@ -153,6 +153,10 @@ static inline struct vg_event *vg_event(struct perf_event *event)
 	return event->pmu_private;
 }
 
+/* main.c: while all other CPUs are down */
+int vg_suspend(void);
+void vg_resume(void);
+
 /* detect.c */
 int vg_detect(unsigned int counters);
 long vg_hypercall(u32 nr, unsigned long a0, unsigned long a1, unsigned long a2);

@@ -109,11 +109,18 @@ static int __init vk_init(void)
 	ret = vk_hook();
 	if (ret)
 		goto err_vms;
+	ret = vk_state_init(); /* last: whoever has it open would be left alone with it */
+	if (ret)
+		goto err_hook;
 	vk_stats_init();
 	pr_info("guests have a PMU (%s): %u events in a VM, %u at once on a vCPU\n",
 		vk_model->title, vk_max_events, vk_max_slots);
 	return 0;
 
+err_hook:
+	vk_unhook();
+	vk_vms_exit();
+	vk_unwatch();
 err_vms:
 	vk_vms_free();
 	return ret;
@@ -122,6 +129,7 @@ err_vms:
 static void __exit vk_exit(void)
 {
 	vk_stats_exit();
+	vk_state_exit();
 	vk_unhook();
 	vk_vms_exit();
 	vk_unwatch();

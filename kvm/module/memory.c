@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Guest memory. Copies go through KVM, on the vCPU's thread, with its memory slots and
- * its dirty log. What stays mapped is pinned: what is in the guest at that address
- * stays that page, or the guest, or its VMM, has itself to blame.
+ * its dirty log; a saved state maps on a thread of ours that has the VM's memory. What
+ * stays mapped is pinned: what is in the guest at that address stays that page, or the
+ * guest, or its VMM, has itself to blame.
  */
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -21,14 +22,14 @@ int vk_gpa_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
 {
 	struct vk_vcpu *c = ctx;
 
-	return kvm_vcpu_read_guest(c->vcpu, gpa, buf, size) ? -VPMU_EFAULT : 0;
+	return vk_fails() || kvm_vcpu_read_guest(c->vcpu, gpa, buf, size) ? -VPMU_EFAULT : 0;
 }
 
 int vk_gpa_write(void *ctx, uint64_t gpa, const void *buf, uint32_t size)
 {
 	struct vk_vcpu *c = ctx;
 
-	return kvm_vcpu_write_guest(c->vcpu, gpa, buf, size) ? -VPMU_EFAULT : 0;
+	return vk_fails() || kvm_vcpu_write_guest(c->vcpu, gpa, buf, size) ? -VPMU_EFAULT : 0;
 }
 
 static unsigned long vk_map_key(const void *at)
@@ -45,10 +46,11 @@ void *vk_gpa_map(void *ctx, uint64_t gpa, uint32_t size)
 
 	if (kvm_is_error_hva(hva))
 		return NULL;
-	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	m = vk_fails() ? NULL : kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		return NULL;
-	if (pin_user_pages_fast(hva, 1, FOLL_WRITE | FOLL_LONGTERM, &m->page) != 1) {
+	if (vk_fails() ||
+	    pin_user_pages_fast(hva, 1, FOLL_WRITE | FOLL_LONGTERM, &m->page) != 1) {
 		kfree(m);
 		return NULL;
 	}

@@ -7,6 +7,11 @@
  * Time is the thread's, on a CPU, in ns. It stands still in a batch, so that what was
  * enabled in one and disabled in another has run for as long as the guest is told that
  * it was enabled, unless perf says that it had no counter for some of that time.
+ *
+ * A saved state is loaded while no vCPU runs, so that no event of perf could say whether
+ * it has a counter, and before one has run, so that its thread is not known. What is made
+ * then has no event of perf until it is bound, and counts nothing in no time. What perf
+ * does not make then is in error.
  */
 #include <linux/perf_event.h>
 
@@ -17,8 +22,9 @@
 struct vk_event {
 	struct vpmu_event head;
 	struct list_head list;       /* of vk_perf.events */
-	struct perf_event *pe;
-	u64 period;                  /* 0: no overflow */
+	struct perf_event *pe;       /* NULL: not bound, or perf has not made it */
+	struct vpmu_event_attr attr;
+	u64 left;                    /* for pe, when it is made: of its first period; 0: all */
 	bool enabled;
 	u8 told;                     /* enum vpmu_event_state that the owner knows of */
 	u64 since;                   /* the clock when it was enabled */
@@ -80,6 +86,8 @@ static struct perf_event *vk_perf_create(struct task_struct *task,
 		pa.type = PERF_TYPE_HARDWARE;
 		pa.config = PERF_COUNT_HW_REF_CPU_CYCLES;
 	}
+	if (vk_fails())
+		return ERR_PTR(-ENOSPC);
 	return perf_event_create_kernel_counter(&pa, -1, task, vk_overflow, e);
 }
 
@@ -99,7 +107,8 @@ int vk_perf_probe(void)
 static enum vpmu_quality vk_quality(struct vpmu_provider *provider,
 				    const struct vpmu_event_attr *attr)
 {
-	struct perf_event *pe = vk_perf_create(vk_perf_of(provider)->task, attr, NULL);
+	struct task_struct *task = vk_perf_of(provider)->task;
+	struct perf_event *pe = vk_perf_create(task ?: current, attr, NULL);
 
 	if (IS_ERR(pe)) {
 		atomic64_inc(&vk_n_refused);
@@ -109,11 +118,31 @@ static enum vpmu_quality vk_quality(struct vpmu_provider *provider,
 	return VPMU_QUALITY_EXACT;
 }
 
+/* Whether events are made at once. */
+static bool vk_bound(const struct vk_perf *p)
+{
+	return p->here && p->clock;
+}
+
+/* Its event of perf, off. Returns 0, or perf's error. */
+static int vk_make(struct vk_perf *p, struct vk_event *e)
+{
+	struct perf_event *pe = vk_perf_create(p->task, &e->attr, e);
+
+	if (IS_ERR(pe))
+		return PTR_ERR(pe);
+	if (e->left)
+		local64_set(&pe->hw.period_left, e->left);
+	e->pe = pe;
+	return 0;
+}
+
 static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 		     const struct vpmu_event_attr *attr)
 {
 	struct vk_perf *p = vk_perf_of(provider);
 	struct vk_event *e = vk_event_of(ev);
+	int ret;
 
 	memset((char *)e + sizeof(e->head), 0, sizeof(*e) - sizeof(e->head));
 	if (atomic_inc_return(&vk_n_counters) > vk_max_counters) {
@@ -122,11 +151,11 @@ static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 	}
 	e->head.provider = provider;
 	e->head.quality = VPMU_QUALITY_EXACT;
-	e->period = attr->period;
-	e->pe = vk_perf_create(p->task, attr, e);
-	if (IS_ERR(e->pe)) {
+	e->attr = *attr;
+	ret = vk_bound(p) ? vk_make(p, e) : 0;
+	if (ret) {
 		atomic_dec(&vk_n_counters);
-		return PTR_ERR(e->pe) == -ENOENT ? -VPMU_ENOENT : -VPMU_EINVAL;
+		return ret == -ENOENT ? -VPMU_ENOENT : -VPMU_EINVAL;
 	}
 	list_add(&e->list, &p->events);
 	return 0;
@@ -135,10 +164,13 @@ static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 static enum vpmu_event_state vk_state(const struct vpmu_event *ev)
 {
 	const struct vk_event *e = vk_event_of(ev);
-	int state = READ_ONCE(e->pe->state);
+	int state;
 
 	if (!e->enabled)
 		return VPMU_EVENT_OFF;
+	if (!e->pe)
+		return vk_perf_of(ev->provider)->here ? VPMU_EVENT_ERROR : VPMU_EVENT_ACTIVE;
+	state = READ_ONCE(e->pe->state);
 	if (state == PERF_EVENT_STATE_ACTIVE)
 		return VPMU_EVENT_ACTIVE;
 	return state == PERF_EVENT_STATE_INACTIVE ? VPMU_EVENT_INACTIVE : VPMU_EVENT_ERROR;
@@ -148,7 +180,7 @@ static uint64_t vk_read(struct vpmu_event *ev)
 {
 	struct vk_event *e = vk_event_of(ev);
 
-	return perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
+	return e->pe ? perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns) : 0;
 }
 
 /* Since it was enabled, as of the last read. Perf's time enabled ends with an error. */
@@ -181,11 +213,23 @@ static void vk_disable(struct vpmu_event *ev)
 
 	if (!e->enabled)
 		return;
-	perf_event_disable(e->pe);
+	if (e->pe)
+		perf_event_disable(e->pe);
 	vk_read(ev);
 	e->ran += vk_ran(p, e, error);
 	e->enabled = false;
 	p->n_enabled--;
+}
+
+/* It is on, as far as its owner goes: perf's event too, from here on. */
+static void vk_go(struct vk_perf *p, struct vk_event *e)
+{
+	vk_read(&e->head);
+	e->enabled_base = e->enabled_ns;
+	e->running_base = e->running_ns;
+	e->since = p->now;
+	if (e->pe)
+		perf_event_enable(e->pe);
 }
 
 static int vk_enable(struct vpmu_event *ev)
@@ -196,13 +240,11 @@ static int vk_enable(struct vpmu_event *ev)
 	if (e->enabled && vk_state(ev) != VPMU_EVENT_ERROR)
 		return 0;
 	vk_disable(ev);
-	vk_read(ev);
-	e->enabled_base = e->enabled_ns;
-	e->running_base = e->running_ns;
-	e->since = p->now;
+	if (!e->pe && vk_bound(p))
+		(void)vk_make(p, e); /* else its state is an error */
 	e->enabled = true;
 	p->n_enabled++;
-	perf_event_enable(e->pe);
+	vk_go(p, e);
 	e->told = vk_state(ev);
 	return e->told == VPMU_EVENT_ERROR ? -VPMU_EBUSY : 0;
 }
@@ -212,8 +254,12 @@ static void vk_arm(struct vpmu_event *ev, uint64_t left)
 {
 	struct vk_event *e = vk_event_of(ev);
 
-	if (!e->period)
+	if (!e->attr.period)
 		return;
+	if (!e->pe) {
+		e->left = left;
+		return;
+	}
 	if (e->enabled)
 		perf_event_disable(e->pe);
 	local64_set(&e->pe->hw.period_left, left);
@@ -227,7 +273,8 @@ static void vk_release(struct vpmu_event *ev)
 
 	vk_disable(ev);
 	list_del(&e->list);
-	perf_event_release_kernel(e->pe);
+	if (e->pe)
+		perf_event_release_kernel(e->pe);
 	atomic_dec(&vk_n_counters);
 }
 
@@ -252,13 +299,13 @@ static uint64_t vk_clock(struct vpmu_provider *provider, bool hold)
 {
 	struct vk_perf *p = vk_perf_of(provider);
 
-	if (p->clock && hold != p->held) {
-		if (hold)
-			perf_event_enable(p->clock);
-		else
-			perf_event_disable(p->clock);
-		p->held = hold;
-	}
+	if (hold == p->held)
+		return p->now;
+	p->held = hold;
+	if (p->clock && hold)
+		perf_event_enable(p->clock);
+	else if (p->clock)
+		perf_event_disable(p->clock);
 	return p->now;
 }
 
@@ -295,7 +342,17 @@ void vk_perf_poll(struct vk_perf *p)
 	}
 }
 
-void vk_perf_init(struct vk_perf *p, struct task_struct *task)
+void vk_perf_init(struct vk_perf *p)
+{
+	INIT_LIST_HEAD(&p->events);
+	p->provider.ops = &vk_perf_ops;
+	p->provider.model = vk_model;
+	p->provider.n_gp = UINT32_MAX;
+	p->provider.n_fixed = UINT32_MAX;
+	p->provider.time_hz = NSEC_PER_SEC;
+}
+
+static int vk_make_clock(struct vk_perf *p)
 {
 	struct perf_event_attr pa = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -303,22 +360,45 @@ void vk_perf_init(struct vk_perf *p, struct task_struct *task)
 		.config = PERF_COUNT_SW_DUMMY,
 		.disabled = 1,
 	};
+	struct perf_event *clock = vk_fails() ? ERR_PTR(-ENOMEM) :
+		perf_event_create_kernel_counter(&pa, -1, p->task, NULL, NULL);
 
-	INIT_LIST_HEAD(&p->events);
-	p->task = get_task_struct(task);
-	p->provider.ops = &vk_perf_ops;
-	p->provider.model = vk_model;
-	p->provider.n_gp = UINT32_MAX;
-	p->provider.n_fixed = UINT32_MAX;
-	p->clock = perf_event_create_kernel_counter(&pa, -1, task, NULL, NULL);
-	if (IS_ERR(p->clock))
-		p->clock = NULL;
-	p->provider.time_hz = p->clock ? NSEC_PER_SEC : 0;
+	if (IS_ERR(clock))
+		return PTR_ERR(clock);
+	p->clock = clock;
+	if (p->held)
+		perf_event_enable(clock);
+	return 0;
+}
+
+int vk_perf_bind(struct vk_perf *p)
+{
+	struct vk_event *e;
+	int ret = 0;
+
+	if (vk_bound(p))
+		return 0;
+	p->here = true;
+	if (!p->task)
+		p->task = get_task_struct(current);
+	if (!p->clock)
+		ret = vk_make_clock(p); /* without which there are no events */
+	list_for_each_entry(e, &p->events, list)
+		if (!ret && !e->pe && !vk_make(p, e) && e->enabled)
+			vk_go(p, e);
+	vk_perf_poll(p);
+	return ret;
+}
+
+void vk_perf_unbind(struct vk_perf *p)
+{
+	p->here = false;
 }
 
 void vk_perf_fini(struct vk_perf *p)
 {
 	if (p->clock)
 		perf_event_release_kernel(p->clock);
-	put_task_struct(p->task);
+	if (p->task)
+		put_task_struct(p->task);
 }

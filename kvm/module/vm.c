@@ -118,6 +118,7 @@ void vk_serve(struct kvm_vcpu *vcpu)
 	why = atomic_xchg(&c->pending, 0);
 	down_read(&c->vm->sem);
 	c->n_services++;
+	(void)vk_perf_bind(&c->perf); /* else what is on is in error */
 	if (!vk_check_reset(c)) {
 		vk_perf_poll(&c->perf);
 		vpmu_pv_service(c->pv);
@@ -214,17 +215,17 @@ static struct vk_vm *vk_vm_new(struct kvm *kvm, struct vpmu_error *why)
 	}
 	if (vpmu_pv_size(&cfg, &vk_perf_ops, &vm_bytes, &vcpu_bytes, why))
 		return NULL;
-	vm = kvzalloc(struct_size(vm, vcpu, cfg.n_vcpus), GFP_KERNEL_ACCOUNT);
+	vm = vk_fails() ? NULL : kvzalloc(struct_size(vm, vcpu, cfg.n_vcpus), GFP_KERNEL_ACCOUNT);
 	if (!vm)
 		return NULL;
-	vm->pv = kvzalloc(vm_bytes, GFP_KERNEL_ACCOUNT);
+	vm->pv = vk_fails() ? NULL : kvzalloc(vm_bytes, GFP_KERNEL_ACCOUNT);
 	if (!vm->pv || vpmu_pv_vm_init(vm->pv, &cfg, &vk_perf_ops, why)) {
 		kvfree(vm->pv);
 		kvfree(vm);
 		return NULL;
 	}
 	vm->kvm = kvm;
-	vm->pid = task_tgid_nr(current);
+	vm->pid = kvm->userspace_pid;
 	vm->n_vcpus = cfg.n_vcpus;
 	init_rwsem(&vm->sem);
 	mutex_init(&vm->lock);
@@ -245,8 +246,8 @@ static void vk_vcpu_free(struct vk_vcpu *c)
 	kfree(c);
 }
 
-/* vk_mutex */
-static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu,
+/* vk_mutex. @bind: on its thread; else that has yet to come. */
+static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
 				   struct vpmu_error *why)
 {
 	struct vpmu_pv_config cfg = vk_config(vcpu->kvm);
@@ -257,7 +258,7 @@ static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu,
 	if (vcpu->vcpu_idx >= vm->n_vcpus ||
 	    vpmu_pv_size(&cfg, &vk_perf_ops, &vm_bytes, &vcpu_bytes, why))
 		return NULL;
-	c = kzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
+	c = vk_fails() ? NULL : kzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
 	if (!c)
 		return NULL;
 	c->vm = vm;
@@ -267,9 +268,9 @@ static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu,
 	init_irq_work(&c->kick, vk_kick_work);
 	hrtimer_init(&c->slice, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	c->slice.function = vk_slice_over;
-	vk_perf_init(&c->perf, current);
-	c->pv = kvzalloc(vcpu_bytes, GFP_KERNEL_ACCOUNT);
-	if (!c->pv) {
+	vk_perf_init(&c->perf);
+	c->pv = vk_fails() ? NULL : kvzalloc(vcpu_bytes, GFP_KERNEL_ACCOUNT);
+	if (!c->pv || (bind && vk_perf_bind(&c->perf))) {
 		vk_vcpu_free(c);
 		return NULL;
 	}
@@ -286,6 +287,16 @@ static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu,
 	return c;
 }
 
+static struct vk_vm *vk_vm_of(const struct kvm *kvm)
+{
+	struct vk_vm *vm;
+
+	rcu_read_lock();
+	vm = vk_vm_find(kvm);
+	rcu_read_unlock();
+	return vm;
+}
+
 static struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
 {
 	struct vpmu_error why = { };
@@ -293,19 +304,66 @@ static struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
 	struct vk_vm *vm;
 
 	mutex_lock(&vk_mutex);
-	rcu_read_lock();
-	vm = vk_vm_find(vcpu->kvm);
-	rcu_read_unlock();
-	if (!vm)
-		vm = vk_vm_new(vcpu->kvm, &why);
+	vm = vk_vm_of(vcpu->kvm) ?: vk_vm_new(vcpu->kvm, &why);
 	if (vm)
-		c = vk_vcpu_new(vm, vcpu, &why);
+		c = vk_vcpu_new(vm, vcpu, true, &why);
 	mutex_unlock(&vk_mutex);
 	if (!c)
 		pr_warn_ratelimited("process %d gets no PMU for its guest: %s, %llu of %llu\n",
 				    task_tgid_nr(current), why.what ?: "memory", why.asked,
 				    why.available);
 	return c;
+}
+
+/*
+ * All vCPUs are in a saved state, those too that have never called. What was made here
+ * before one could not be is nothing that a guest can see, and goes with the VM.
+ */
+struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
+{
+	struct kvm_vcpu *vcpu;
+	struct vk_vm *vm;
+	unsigned long i;
+	int ret = 0;
+
+	mutex_lock(&vk_mutex);
+	vm = vk_vm_of(kvm);
+	if (!vm && make)
+		vm = vk_vm_new(kvm, why);
+	else if (!vm)
+		ret = -ENOENT;
+	if (!vm && !ret)
+		ret = why->what ? -ENOSPC : -ENOMEM;
+	kvm_for_each_vcpu(i, vcpu, kvm)
+		if (!ret && !vk_find(vcpu) && !vk_vcpu_new(vm, vcpu, false, why))
+			ret = -ENOMEM;
+	mutex_unlock(&vk_mutex);
+	if (ret == -ENOENT)
+		why->what = "the guest has not used its PMU";
+	return ret ? ERR_PTR(ret) : vm;
+}
+
+void vk_loading(struct vk_vm *vm)
+{
+	unsigned int i;
+
+	for (i = 0; i < vm->n_vcpus; i++)
+		if (vm->vcpu[i])
+			vk_perf_unbind(&vm->vcpu[i]->perf);
+}
+
+void vk_loaded(struct vk_vm *vm)
+{
+	unsigned int i;
+
+	for (i = 0; i < vm->n_vcpus; i++) {
+		struct vk_vcpu *c = vm->vcpu[i];
+
+		if (!c)
+			continue;
+		c->paging = c->vcpu->arch.cr0 & X86_CR0_PG;
+		vk_ask(c, VK_SERVE);
+	}
 }
 
 void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)
@@ -319,6 +377,7 @@ void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)
 	if (!c)
 		return;
 	down_read(&c->vm->sem);
+	(void)vk_perf_bind(&c->perf);
 	vk_check_reset(c);
 	c->paging = vcpu->arch.cr0 & X86_CR0_PG;
 	c->n_calls++;

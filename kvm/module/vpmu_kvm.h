@@ -7,16 +7,19 @@
  *	vm.c        VMs and vCPUs: they come with their first hypercall and go with KVM's
  *	memory.c    guest memory
  *	perf.c      the provider: the kernel's perf
+ *	state.c     /dev/vpmu_kvm: saving and loading
  *	stats.c     debugfs
  *	trace.h     tracepoints
  *	selftest.c  counts a few instructions at load
  *	core.c      lib/, in one unit
+ *	faults.c    of a build for tests: calls that fail
  *	compat.h    what differs between kernels
  *
  * A VM's and a vCPU's state is touched by its vCPUs' threads in a hypercall or in a
- * service, both of which vk_enter() counts; and by whoever ends it, when there are
- * none any more. What else comes (perf's NMI, the slice timer, a kick from another
- * vCPU) sets bits and asks the vCPU for a service.
+ * service, both of which vk_enter() counts; by whoever ends it, when there are
+ * none any more; and by whoever saves or loads it, who has its vCPUs' mutexes. What else
+ * comes (perf's NMI, the slice timer, a kick from another vCPU) sets bits and asks the
+ * vCPU for a service.
  */
 #ifndef VPMU_KVM_H
 #define VPMU_KVM_H
@@ -39,7 +42,9 @@ struct vk_vm;
 /* perf.c: the provider of a vCPU. */
 struct vk_perf {
 	struct vpmu_provider provider;
-	struct task_struct *task;    /* the vCPU's thread: whose events they are */
+	struct task_struct *task;    /* the vCPU's thread: whose events they are. NULL: it
+					is not known yet */
+	bool here;                   /* it is the thread that calls, not one that loads */
 	struct perf_event *clock;    /* counts nothing; its time enabled is the clock */
 	bool held;                   /* the clock goes */
 	u64 now;                     /* the clock, as of begin: it stands in a batch */
@@ -112,6 +117,16 @@ int vk_vms_init(void);
 void vk_vms_exit(void);
 void vk_vms_free(void);
 
+/**
+ * @kvm's, with all of its vCPUs, none of which runs or can be made meanwhile. @make: if need
+ * be. May sleep. Or an error pointer, with @why if it was a limit: ENOENT, ENOSPC, ENOMEM.
+ */
+struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why);
+
+/** Around the load of a state: its vCPUs are served before they enter their guest. */
+void vk_loading(struct vk_vm *vm);
+void vk_loaded(struct vk_vm *vm);
+
 /** A hypercall of ours. On the vCPU's thread, where KVM emulates it; may sleep. */
 void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call);
 
@@ -134,15 +149,42 @@ void vk_gpa_dirty(void *ctx, void *at, uint32_t size);
 /* perf.c */
 extern const struct vpmu_provider_ops vk_perf_ops;
 
-/** Of @task, whose vCPU it is. */
-void vk_perf_init(struct vk_perf *p, struct task_struct *task);
+void vk_perf_init(struct vk_perf *p);
 void vk_perf_fini(struct vk_perf *p);
+
+/**
+ * On the vCPU's thread: its clock, and what was made before is made of perf. Nothing where
+ * that is done. Returns 0; or perf's error, and then what is on is in error until the next
+ * try.
+ */
+int vk_perf_bind(struct vk_perf *p);
+
+/** What is made from now on waits to be bound; what there is stays. */
+void vk_perf_unbind(struct vk_perf *p);
 
 /** Tell the owners of events that have won or lost their counter. On the thread. */
 void vk_perf_poll(struct vk_perf *p);
 
 /** Can this host count instructions of guests at all? Returns 0, or perf's error. */
 int vk_perf_probe(void);
+
+/* state.c */
+
+/** The node in /dev. Returns 0, or a negative errno after a pr_err. */
+int vk_state_init(void);
+
+void vk_state_exit(void);
+
+/* faults.c */
+#ifdef VPMU_KVM_FAULTS
+/** Whether this call is to fail in place of what it asks for. From anywhere that can sleep. */
+bool vk_fails(void);
+#else
+static inline bool vk_fails(void)
+{
+	return false;
+}
+#endif
 
 /* stats.c */
 void vk_stats_init(void);

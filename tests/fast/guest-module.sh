@@ -3,14 +3,17 @@
 # timeout: 240
 #
 # The guest's driver builds without a warning against every kernel whose headers are
-# here (KDIRS names more), and from the folder that DKMS gets.
+# here (KDIRS names more), sparse's included, and from the folder that DKMS gets.
 set -euo pipefail
 
 root=${VPMU_ROOT:-$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# build_with KDIR: a case.
+# shellcheck disable=SC1091 # beside this file
+. "$root/tests/sparse.sh"
+
+# build_with KDIR: a case, and one for sparse.
 build_with() {
 	local kdir=$1 rc=0 release
 	release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$kdir/include/generated/utsrelease.h")
@@ -27,6 +30,7 @@ build_with() {
 		echo "ok guest-module builds for $release without a warning"
 		last=$tmp/$release kdir_last=$kdir
 	fi
+	sparse_case "guest-module for $release" "$tmp/log" "$root"/guest/*.c
 }
 
 last=

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 240
 #
-# The kernel module builds without a warning, objtool's included, and takes
+# The kernel module builds without a warning, objtool's and sparse's included, and takes
 # nothing from the kernel that the core does not need.
 set -euo pipefail
 
 root=${VPMU_ROOT:-$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+
+# shellcheck disable=SC1091 # beside this file
+. "$root/tests/sparse.sh"
 
 rc=0
 "$root/kvm/module/build" "$tmp/out" >"$tmp/log" 2>&1 || rc=$?
@@ -27,6 +30,9 @@ if grep -iE 'warning|objtool' "$tmp/log"; then
 else
 	echo "ok module builds without a warning"
 fi
+# faults.c is in builds for tests only.
+shopt -s extglob
+sparse_case "module" "$tmp/log" "$root"/kvm/module/!(faults).c
 
 # The four functions, and what the compiler itself calls in a hardened kernel.
 foreign=$(nm -u "$tmp/out/core.o" | awk '{ print $2 }' | grep -vxE \
