@@ -32,10 +32,12 @@ void buffer_add(struct buffer *b, const void *data, size_t len)
 	size_t need = b->len + len + 1;
 
 	if (need > b->cap) {
+		char *more = realloc(b->data, need * 2);
+
+		if (!more)
+			fail(EXIT_VPMU, "no memory for %zu bytes", need * 2);
+		b->data = more;
 		b->cap = need * 2;
-		b->data = realloc(b->data, b->cap);
-		if (!b->data)
-			fail(EXIT_VPMU, "no memory for %zu bytes", b->cap);
 	}
 	if (len)
 		memcpy(b->data + b->len, data, len);

@@ -180,7 +180,7 @@ static char *field_of(char *output, const char *event)
 
 static void check_guest(const char *cpu, const char *kernel)
 {
-	char *loop = beside_us("vpmu-loop"), *count;
+	char *loop = beside_us("vpmu-loop"), *count, *lines;
 	struct buffer out = { 0 };
 	char *script, *argv[8] = { 0 };
 	int status;
@@ -198,7 +198,9 @@ static void check_guest(const char *cpu, const char *kernel)
 	argv[4] = loop;
 	argv[5] = (char *)kernel;
 	status = run_script(argv, &out);
-	count = field_of(strdup(out.data), "instructions");
+	lines = xprintf("%s", out.data);
+	count = field_of(lines, "instructions");
+	free(lines);
 	if (count && !strcmp(count, LOOP_INSTRUCTIONS))
 		result("PASS", "guest counts", xprintf("a loop of " LOOP_INSTRUCTIONS
 						       " instructions was counted as that many"));

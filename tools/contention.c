@@ -524,7 +524,7 @@ static int explain_cell(const struct contention_cell_id *id, struct contention_l
 /* All names, NULL-ended; the caller lets them leak at exit. */
 static const char **all_names(void)
 {
-	size_t n = 0, i, max = 3 * CONTENTION_RESOURCES * CLASSES * CLASSES;
+	size_t n = 0, i, max = (size_t)3 * CONTENTION_RESOURCES * CLASSES * CLASSES;
 	const struct contention_case *c;
 	struct contention_cell_id id;
 	const char **names;

@@ -44,7 +44,7 @@ static void add_identity(struct buffer *out, bool root)
 	ids[0] = geteuid();
 	ids[1] = getegid();
 	n = getgroups(65536, ids + 2);
-	item(out, CHANNEL_IDS, ids, 4 * (2 + (n > 0 ? n : 0)));
+	item(out, CHANNEL_IDS, ids, 4 * (2 + (n > 0 ? (size_t)n : 0)));
 }
 
 static void add_limits(struct buffer *out)
@@ -100,8 +100,10 @@ static void add_terminal(struct buffer *out, uint32_t flags)
 	item(out, CHANNEL_TTY, &tty, sizeof(tty));
 }
 
-/* What makes one guest differ from another that started alike. */
-static void add_moment(struct buffer *out)
+/* Bytes: a name of up to 255, a seed of 64, a time of 16, and the heads of the three. */
+#define MOMENT_MAX 512
+
+void job_moment(struct buffer *out)
 {
 	char name[256] = "", seed[64];
 	struct timespec t;
@@ -229,8 +231,7 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	add_limits(out);
 	add_signals(out);
 	add_terminal(out, extra->tty);
-	add_moment(out);
-	if (out->len > CHANNEL_MAX)
+	if (out->len > CHANNEL_MAX - MOMENT_MAX)
 		fail(EXIT_NOEXEC, "arguments and environment of %zu bytes: %s",
 		     out->len, strerror(E2BIG));
 }

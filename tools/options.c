@@ -96,10 +96,12 @@ static bool repeatable(const struct option_def *def)
 
 static void add_string(struct strings *s, const char *text)
 {
-	s->list = realloc(s->list, (s->n + 1) * sizeof(*s->list));
-	if (!s->list)
+	const char **list = realloc(s->list, (s->n + 1) * sizeof(*list));
+
+	if (!list)
 		fail(EXIT_VPMU, "no memory");
-	s->list[s->n++] = text;
+	list[s->n++] = text;
+	s->list = list;
 }
 
 static void set_option(const struct option_def *def, const char *arg)

@@ -90,18 +90,16 @@ static void read_all(int fd, struct buffer *out)
 }
 
 /* Its messages go where ours go; it must not eat the command's input. */
-int run_script(char *const *argv, struct buffer *out)
+void script_start(struct script *script, char *const *argv)
 {
-	int fds[2], status, null;
-	pid_t pid;
+	int fds[2], null;
 
-	buffer_add(out, "", 0);
 	if (pipe2(fds, O_CLOEXEC))
 		fail(EXIT_VPMU, "no pipe: %s", strerror(errno));
-	pid = fork();
-	if (pid < 0)
+	script->pid = fork();
+	if (script->pid < 0)
 		fail(EXIT_VPMU, "no process: %s", strerror(errno));
-	if (!pid) {
+	if (!script->pid) {
 		null = open("/dev/null", O_RDONLY);
 		dup2(null, 0);
 		dup2(fds[1], 1);
@@ -112,10 +110,26 @@ int run_script(char *const *argv, struct buffer *out)
 		_exit(EXIT_VPMU);
 	}
 	close(fds[1]);
-	read_all(fds[0], out);
-	close(fds[0]);
-	while (waitpid(pid, &status, 0) < 0)
+	script->out = fds[0];
+}
+
+int script_end(struct script *script, struct buffer *out)
+{
+	int status;
+
+	buffer_add(out, "", 0);
+	read_all(script->out, out);
+	close(script->out);
+	while (waitpid(script->pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return EXIT_VPMU;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int run_script(char *const *argv, struct buffer *out)
+{
+	struct script script;
+
+	script_start(&script, argv);
+	return script_end(&script, out);
 }

@@ -28,17 +28,6 @@
 /* Of our QEMU's guests that have a PMU. */
 #define GUEST_TSC_KHZ	400000ull
 
-/* Ours names itself in its version. */
-static bool is_patched(const struct qemu *qemu)
-{
-	char *argv[] = { qemu->binary, "--version", NULL };
-	struct buffer out = { 0 };
-	bool yes = !run_script(argv, &out) && strstr(out.data, "(vpmu)");
-
-	buffer_free(&out);
-	return yes;
-}
-
 static void set_prefix(struct qemu *qemu, const char *prefix)
 {
 	qemu->binary = xprintf("%s/bin/qemu-system-x86_64", prefix);
@@ -61,6 +50,8 @@ static bool find_packaged(struct qemu *qemu)
 	found = runs(qemu->binary);
 	free(beside);
 	qemu->patched = found;
+	if (!found)
+		qemu->binary = qemu->firmware = NULL;
 	return found;
 }
 
@@ -81,39 +72,69 @@ static bool find_given(struct qemu *qemu)
 	return true;
 }
 
-bool qemu_find(struct qemu *qemu, bool cached)
+static char *build_script(void)
 {
-	struct buffer out = { 0 };
-	char *script, *argv[3] = { 0 };
-	int status;
+	char *script;
 
-	memset(qemu, 0, sizeof(*qemu));
-	if (find_given(qemu)) {
-		qemu->patched = is_patched(qemu);
-		return true;
-	}
-	if (find_packaged(qemu))
-		return true;
 	cache_dir();
 	if (!source_file("qemu/build", &script))
 		fail(EXIT_SKIP, "%s is missing; set VPMU_QEMU to a qemu-system-x86_64", script);
-	argv[0] = script;
-	argv[1] = "--print";
-	status = run_script(argv, &out);
-	if (status && !cached) {
-		argv[1] = NULL;
-		buffer_drop(&out, out.len);
-		status = run_script(argv, &out);
-		if (status)
+	return script;
+}
+
+void qemu_look(struct qemu *qemu)
+{
+	char *argv[] = { NULL, NULL, NULL };
+
+	memset(qemu, 0, sizeof(*qemu));
+	if (find_given(qemu)) {
+		argv[0] = qemu->binary;
+		argv[1] = "--version"; /* ours names itself there */
+	} else if (find_packaged(qemu)) {
+		return;
+	} else {
+		argv[0] = build_script();
+		argv[1] = "--print";
+	}
+	script_start(&qemu->look, argv);
+}
+
+static int build(struct buffer *out)
+{
+	char *argv[] = { build_script(), NULL };
+
+	buffer_drop(out, out->len);
+	return run_script(argv, out);
+}
+
+bool qemu_found(struct qemu *qemu, bool cached)
+{
+	struct buffer out = { 0 };
+	int status;
+
+	if (!qemu->look.pid)
+		return true;
+	status = script_end(&qemu->look, &out);
+	if (qemu->binary) {
+		qemu->patched = !status && strstr(out.data, "(vpmu)");
+		status = 0;
+	} else {
+		if (status && !cached)
+			status = build(&out);
+		if (status && !cached)
 			exit(status == EXIT_SKIP ? EXIT_SKIP : EXIT_VPMU);
+		if (!status)
+			set_prefix(qemu, out.data);
+		qemu->patched = !status;
 	}
-	if (!status) {
-		set_prefix(qemu, out.data);
-		qemu->patched = true;
-	}
-	free(script);
 	buffer_free(&out);
 	return !status;
+}
+
+bool qemu_find(struct qemu *qemu, bool cached)
+{
+	qemu_look(qemu);
+	return qemu_found(qemu, cached);
 }
 
 /* Ours has KVM; whatever else VPMU_QEMU names is asked. */
@@ -325,7 +346,9 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 		add_9p(&args, "share", share, CHANNEL_TAG_SHARE, false);
 		free(share);
 	}
-	if (snapshot)
+	if (snapshot) {
+		option(&args, "global", strdup("migration.mapped-ram=on"));
 		option(&args, "incoming", xprintf("file:%s", snapshot));
+	}
 	return args.list;
 }

@@ -563,24 +563,25 @@ static int run(const struct options *o, struct run *r, char **command)
 	struct buffer job = { 0 };
 	struct perf perf;
 
-	qemu_find(&s.qemu, false);
+	qemu_look(&s.qemu);
+	kernel_find(&s.kernel, o->kernel ? o->kernel : getenv("VPMU_KERNEL"), o->modules);
+	s.share = choose_directory(&extra);
+	m->share = extra.share;
+	perf_find(&perf);
+	if (!perf.path && !o->dry_run)
+		say("there is no perf on this machine for the guest to run: " PERF_CURE);
+	extra.perf = &perf;
+	extra.kernel = &s.kernel;
+	qemu_found(&s.qemu, false);
 	if (m->kvm)
 		qemu_need_kvm(&s.qemu);
 	if (m->pv && !m->kvm && !s.qemu.patched)
 		fail(EXIT_SKIP, "--pmu %s: found %s, which has no paravirtual PMU; needed is "
 		     "vpmu's own QEMU: unset VPMU_QEMU", m->pmu, s.qemu.binary);
-	kernel_find(&s.kernel, o->kernel ? o->kernel : getenv("VPMU_KERNEL"), o->modules);
 	if (m->pv)
 		s.driver = kernel_driver(&s.kernel, o->dry_run);
-	s.share = choose_directory(&extra);
-	m->share = extra.share;
 	if (o->dry_run)
 		return print_dry(&s.qemu, &s.kernel, m, s.driver);
-	perf_find(&perf);
-	if (!perf.path)
-		say("there is no perf on this machine for the guest to run: " PERF_CURE);
-	extra.perf = &perf;
-	extra.kernel = &s.kernel;
 	job_message(&job, command, &extra);
 	if (o->trace)
 		trace_open(&r->trace, o->trace);

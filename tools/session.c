@@ -104,8 +104,13 @@ static void release_signals(struct session *s)
 
 static void send_job(struct session *s)
 {
+	struct buffer job = { 0 };
+
 	s->outcome->boot_ns = now_ns() - s->guest->started_ns;
-	send_control(s, CHANNEL_JOB, s->job->data, s->job->len);
+	buffer_add(&job, s->job->data, s->job->len);
+	job_moment(&job);
+	send_control(s, CHANNEL_JOB, job.data, job.len);
+	buffer_free(&job);
 	s->phase = PHASE_START;
 }
 

@@ -31,6 +31,7 @@ int verb_timeline(int argc, char **argv);
 int verb_decode(int argc, char **argv);
 int verb_compare(int argc, char **argv);
 int verb_lost(int argc, char **argv);
+int verb_kvm(int argc, char **argv);
 
 /* ---- say.c: messages, on standard error or where -o says */
 extern FILE *say_to;
@@ -85,8 +86,15 @@ const char *cache_dir(void);		/* fails with the cure */
 char *installed_beside(const char *name);	/* in the prefix of this program */
 const char *source_file(const char *name, char **out);
 bool runs(const char *path);		/* an executable file */
-/* Run a script, its standard output to @out without the last newline. */
-int run_script(char *const *argv, struct buffer *out);
+/* A program that runs meanwhile. */
+struct script {
+	pid_t pid;		/* 0: none */
+	int out;		/* its standard output */
+};
+void script_start(struct script *script, char *const *argv);
+/* Its status, and its standard output to @out without the last newline. */
+int script_end(struct script *script, struct buffer *out);
+int run_script(char *const *argv, struct buffer *out); /* both */
 
 /* ---- kernel.c */
 struct kernel {
@@ -119,9 +127,13 @@ struct qemu {
 	char *binary;
 	char *firmware;		/* for -L, or NULL */
 	bool patched;		/* ours, so it has a PMU */
+	struct script look;	/* who knows more; see qemu_look() */
 };
 /* May build, unless @cached; returns false when @cached and nothing is. */
 bool qemu_find(struct qemu *qemu, bool cached);
+/* The same in two halves: what can be asked is asked meanwhile. */
+void qemu_look(struct qemu *qemu);
+bool qemu_found(struct qemu *qemu, bool cached);
 /* Fails with the cure where @qemu cannot run a guest on /dev/kvm. */
 void qemu_need_kvm(const struct qemu *qemu);
 
@@ -190,6 +202,9 @@ struct job_extra {
 	uint32_t tty;		/* enum channel_tty_flags */
 };
 void job_message(struct buffer *out, char **command, const struct job_extra *extra);
+/* What is known when the job is sent: the time, and what makes one guest differ from
+ * another that started alike. */
+void job_moment(struct buffer *out);
 
 /* ---- qmp.c */
 struct qmp {

@@ -88,27 +88,40 @@ static void enter_root(void)
 		die("cannot enter the root: %m");
 }
 
-static void mount_kernel_trees(const struct job *job)
+static void mount_kernel_trees(void)
 {
-	char options[64];
-
 	may_mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		  "mode=0620,gid=5,ptmxmode=0666");
-	may_mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
-	may_mount("run", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755");
-	mkdir("/run/lock", 01777);
 	if (symlink("/proc/self/fd", "/dev/fd") ||
 	    symlink("/proc/self/fd/0", "/dev/stdin") ||
 	    symlink("/proc/self/fd/1", "/dev/stdout") ||
 	    symlink("/proc/self/fd/2", "/dev/stderr"))
-		note("no /dev/fd: %m");
-	/* perf reads the tracepoints' numbers and formats as the caller. */
-	snprintf(options, sizeof(options), "mode=0755,gid=%u", job->ids[1]);
-	may_mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, options);
-	may_mount("debugfs", "/sys/kernel/debug", "debugfs", 0, options);
+		die("no /dev/fd: %m");
+	may_mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, "mode=0755");
+	may_mount("debugfs", "/sys/kernel/debug", "debugfs", 0, "mode=0755");
 	may_mount("cgroup2", "/sys/fs/cgroup", "cgroup2",
 		  MS_NOSUID | MS_NOEXEC | MS_NODEV, NULL);
+	/* With a modprobe to be found, the kernel would run it for this one. */
 	may_mount("bpf", "/sys/fs/bpf", "bpf", 0, "mode=0700");
+}
+
+/* As new as the job: tmpfs keeps times. */
+static void mount_memory(void)
+{
+	may_mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
+	may_mount("run", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755");
+	mkdir("/run/lock", 01777);
+}
+
+/* perf reads the tracepoints' numbers and formats as the caller. */
+static void give_tracepoints(const struct job *job)
+{
+	char options[64];
+
+	if (!job->ids[1])
+		return;
+	snprintf(options, sizeof(options), "mode=0755,gid=%u", job->ids[1]);
+	mount(NULL, "/sys/kernel/tracing", NULL, MS_REMOUNT, options);
 }
 
 static void mount_share(const struct job *job)
@@ -186,6 +199,17 @@ static void loopback_up(void)
 	close(fd);
 }
 
+/*
+ * What is the same for every job: what is done here costs a guest from a snapshot
+ * nothing, while all that comes later is translated anew in each run.
+ */
+void fs_prepare(void)
+{
+	mount_kernel_trees();
+	set_sysctls();
+	loopback_up();
+}
+
 static void set_clock(const struct job *job)
 {
 	const struct channel_item *item = job_item(job, CHANNEL_TIME, NULL);
@@ -229,12 +253,11 @@ void fs_enter(const struct job *job)
 		sethostname((const char *)(name + 1), name->len - 1);
 	mount_root();
 	enter_root();
-	mount_kernel_trees(job);
+	mount_memory();
+	give_tracepoints(job);
 	mount_share(job);
 	bind_files(job);
 	make_links(job);
-	set_sysctls();
-	loopback_up();
 }
 
 bool fs_overlay_full(void)
@@ -247,13 +270,14 @@ bool fs_overlay_full(void)
 
 bool fs_out_of_memory(void)
 {
+	static const char name[] = "oom_kill ";
 	char line[256];
 	unsigned long kills = 0;
 	FILE *f = fopen("/proc/vmstat", "re");
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "oom_kill %lu", &kills) == 1)
-			break;
+	while (f && !kills && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			kills = strtoul(line + strlen(name), NULL, 10);
 	if (f)
 		fclose(f);
 	return kills > 0;
@@ -268,7 +292,5 @@ bool fs_leave(const struct job *job)
 	fd = open(job->share, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = fd < 0 ? -1 : syncfs(fd);
 	close(fd);
-	if (umount2(job->share, 0) && umount2(job->share, MNT_DETACH))
-		err = -1;
 	return !err;
 }

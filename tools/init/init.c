@@ -452,13 +452,14 @@ int main(void)
 	boot_mount();
 	/* The kernel gave us its console, or nothing at all. */
 	null = open("/dev/null", O_RDWR);
-	for (int fd = 0; fd < 3; fd++)
+	for (int fd = 0; null >= 0 && fd < 3; fd++)
 		dup2(null, fd);
 	if (null > 2)
 		close(null);
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGCHLD, &child, NULL);
 	boot_modules();
+	fs_prepare();
 	control = boot_port(CHANNEL_PORT_CONTROL);
 	open_pumps();
 	boot_driver();

@@ -63,10 +63,14 @@ void boot_driver(void);
 int boot_port(const char *name);
 
 /* fs.c */
+void fs_prepare(void);
 void fs_enter(const struct job *job);
 bool fs_overlay_full(void);
 bool fs_out_of_memory(void);
-/* Write the share out and let go of it. Returns false if that failed. */
+/*
+ * Write the share out; nobody uses it any more, and nothing is left that unmounting
+ * it would write. Returns false if that failed.
+ */
 bool fs_leave(const struct job *job);
 
 /* task.c */
