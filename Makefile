@@ -28,6 +28,15 @@ check:
 check-fast:
 	@tests/run --fast $(TESTS)
 
+# Faults that are found without running anything; the table of lib/'s sizes and stack.
+lint: all
+	@tests/run --fast style headers module lint
+	@tests/stack $(BUILD)
+
+# Each commit from BASE on builds; with TESTS=PATTERN those tests pass in it.
+check-commits:
+	@tests/commits $(or $(BASE),origin/main) $(TESTS)
+
 soak:
 	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-crowd)
 
@@ -38,6 +47,10 @@ check-kvm:
 # Packages in a clean Debian: a chroot from the mirror that apt knows.
 check-deb: all
 	@tests/deb
+
+# In a clean chroot of each SUITE: make demo shows perf, the tests pass; FULL=1: all of them.
+check-chroot:
+	@tests/chroot $(SUITE)
 
 # A running guest moves MIGRATIONS times from one QEMU to the next.
 check-migration: all
@@ -82,10 +95,13 @@ help:
 	@echo 'make demo         from nothing to perf in a guest; installs and builds what it needs'
 	@echo 'make check        every test, with its set-up   (TESTS=PATTERN: only matching files)'
 	@echo 'make check-fast   the tests that need no guest'
+	@echo 'make lint         clang-tidy, sparse, shellcheck, codespell, headers; sizes and stack of lib/'
+	@echo 'make check-commits  each commit from BASE=origin/main on builds'
 	@echo 'make check-kvm    the PMUs on real KVMs: this machine'"'"'s, if it has one, and nested ones'
 	@echo 'make check-migration  a guest that counts and samples moves, MIGRATIONS=N times (200)'
 	@echo 'make soak         what make check does in short, in full: both host kernels, the long fuzz'
 	@echo 'make check-deb    the packages, installed in a clean Debian (root, network)'
+	@echo 'make check-chroot  make demo and check-fast in a clean Debian, SUITE=bookworm|trixie (root, network)'
 	@echo 'make check-sanitized  hostile guests on a QEMU with ASan and UBSan'
 	@echo 'make check-kut    kvm-unit-tests, KUT=DIR a checkout'
 	@echo 'make coverage     what of lib/ the unit tests reach'
@@ -97,4 +113,4 @@ help:
 	@echo 'make deb          Debian packages, in $(BUILD)/deb/'
 	@echo 'make setup        the Debian packages that all this needs (root)'
 
-.PHONY: all setup demo check check-fast check-kvm check-migration check-sanitized soak coverage check-kut bench fuzz qemu modules install deb check-deb clean help
+.PHONY: all setup demo check check-fast lint check-commits check-kvm check-migration check-sanitized soak coverage check-kut bench fuzz qemu modules install deb check-deb check-chroot clean help

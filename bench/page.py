@@ -50,10 +50,10 @@ def verdict(report, v):
 
 def ratios(report):
     result, variants, base = report["ratios"], report["variants"], report["base"]
-    yield (f"CPU time, to {variants[base]['title']}",
+    yield (f"Time, to {variants[base]['title']}",
            "Medians of the ratios by round, each to the base of the same round, and their range: "
-           "1.05 is 5 % more. How far \"unpatched again\", a second guest of the same QEMU, is "
-           "from 1 is how far to believe the others.",
+           "1.05 is 5 % more. CPU time of the vCPU, but where it says elapsed. How far \"unpatched "
+           "again\", a second guest of the same QEMU, is from 1 is how far to believe the others.",
            ["", *result, "target"],
            [[x["title"], *(spread(r[v]) for r in result.values()), verdict(report, v)]
             for v, x in variants.items()])
@@ -65,7 +65,7 @@ def ratios(report):
            [["seconds of the base", *(f"{r[base]['median_s']:.2f}" for r in result.values())]])
     if report["pairs"]:
         yield ("One to another",
-               "The first's CPU time to the second's, by round: below 1 the first is the faster "
+               "The first's time to the second's, by round: below 1 the first is the faster "
                "one. Callgrind and cachegrind run the program without a guest.",
                ["", *result, "target"],
                [[p["title"], *(spread(r) for r in p["workloads"].values()),
@@ -243,8 +243,9 @@ def markdown(report):
     yield wrapped(f"with rounds: {report['rounds']}, scale: {report['scale']:g}. It leaves "
                   "build/bench/BENCHMARKS.json, and bench/page.py makes this page of that. Each "
                   "variant is a guest with one vCPU; in a round all start anew and take turns "
-                  "with each program. A guest's time is the CPU time of its vCPU's thread "
-                  "between two moments when the guest is idle.") + "\n"
+                  "with each program. A guest's time is the CPU time of its vCPU's thread, "
+                  "and of its model's if it has one, between two moments when the guest is "
+                  "idle; or what passes, where a title says elapsed.") + "\n"
     for line in of_machine(report):
         yield f"* {line}"
     for title, how, header, rows in tables(report, SECTIONS):

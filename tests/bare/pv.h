@@ -42,4 +42,29 @@ static inline uint32_t pv_base(const char *signature)
 	return 0;
 }
 
+/* A batch of two operations, of events 1 and 2. */
+struct pv_two {
+	struct vpmu_pv_batch head;
+	struct vpmu_pv_op op[2];
+};
+
+/* OPEN is of instructions; ENABLE's second event overflows each @period. */
+static inline void pv_two_write(struct pv_two *batch, uint16_t code, uint64_t period)
+{
+	__builtin_memset(batch, 0, sizeof(*batch));
+	batch->head.size = sizeof(*batch);
+	batch->head.n_ops = 2;
+	for (unsigned int i = 0; i < 2; i++) {
+		batch->op[i].op = code;
+		batch->op[i].id = i + 1;
+		if (code == VPMU_PV_OPEN)
+			batch->op[i].u.open.config = 1; /* instructions */
+		if (code == VPMU_PV_ENABLE) {
+			batch->op[i].slot = i;
+			batch->op[i].u.enable.left = i ? period : 0;
+			batch->op[i].u.enable.period = i ? period : 0;
+		}
+	}
+}
+
 #endif

@@ -59,7 +59,7 @@ case("pairs", row["this, to that"], ["0.500 (0.50-0.50)"] * 3 + ["<=1.00 met"])
 case("a peer", row["guest: counting"], ["5.000 (5.00-5.00)", ""])
 case("a peer that is missing", row["valgrind"], ["-", "found no valgrind"])
 case("sections", [line.split("\n")[1] for line in made if line.startswith("\n## ")],
-     ["## CPU time, to unpatched QEMU", "## Fastest run to fastest run", "## One to another",
+     ["## Time, to unpatched QEMU", "## Fastest run to fastest run", "## One to another",
       "## Beside the peers, to native", "## The perf scheduler"])
 case("machine", [m in made for m in ("* machine: A CPU, 2 CPUs, Linux 6.1 x86_64",
                                      "* load: 0.2 before", "* ours: QEMU 10")], [True] * 3)

@@ -12,17 +12,8 @@ build=${VPMU_BUILD:-$PWD/build}
 # shellcheck disable=SC1091 # beside this folder
 . tests/documents.sh
 
-# report NAME: a case from the findings on stdin, one per line.
-report() {
-	local findings
-	findings=$(cat)
-	if [ -z "$findings" ]; then
-		echo "ok $1"
-	else
-		echo "not ok $1: $(head -n 1 <<<"$findings")"
-		echo "$findings"
-	fi
-}
+# shellcheck disable=SC1091 # beside this folder
+. tests/report.sh
 
 # As GitHub makes an anchor of a heading.
 has_heading() {

@@ -7,17 +7,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
-# report NAME: a case from the findings on stdin, one per line.
-report() {
-	local findings
-	findings=$(cat)
-	if [ -z "$findings" ]; then
-		echo "ok $1"
-	else
-		echo "not ok $1: $(head -n 1 <<<"$findings")"
-		echo "$findings"
-	fi
-}
+# shellcheck disable=SC1091 # beside this folder
+. tests/report.sh
 
 if ! git rev-parse --git-dir >/dev/null 2>&1; then
 	echo 'skip style: not a git checkout'

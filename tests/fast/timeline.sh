@@ -54,41 +54,35 @@ refused 'an event without pid' 'bad:6: found an event without a number' "$work/b
 refused 'another file' 'Makefile:1: found something else, needed a trace' Makefile
 refused 'no file' 'vpmu run --trace FILE writes one' "$work/nothing"
 
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
-	echo 'skip drawn: found no chromium in PATH, needed one (apt-get install chromium)'
-	exit 0
-}
-
-# drawn PAGE[#VIEW] OPTION...: the page as it stands after its script has run
-drawn() {
-	local page=$1
-	shift
-	timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
-		--disable-background-networking --disable-component-update --disable-sync \
-		--user-data-dir="$work/profile" --window-size=1200,700 "$@" --dump-dom "file://$page" \
-		2>"$work/browser"
-}
-
-# After the page's own script: what a hand does, and a colour as an attribute.
+# After the page's own script: what a hand does, and colours as attributes.
 {
 	sed '/^<\/body>/,$d' "$work/page.html"
 	cat <<-'END'
 		<script>
 		document.querySelectorAll('[data-row="pmc 1"] rect')[1].dispatchEvent(
 			new PointerEvent("pointermove", { bubbles: true, clientX: 500, clientY: 60 }));
-		document.body.dataset.ground = getComputedStyle(document.body).backgroundColor;
+		const style = getComputedStyle, swatch = put(document.body, "svg", {});
+		document.body.dataset.ground = style(document.body).backgroundColor;
+		document.body.dataset.words = JSON.stringify([...document.querySelectorAll("svg g rect + text")]
+			.map(t => [t.textContent, style(t).fill, style(t.previousSibling).fill])
+			.concat([...document.querySelectorAll("h1, b, #help, .cpu, .dim")].map(e =>
+				[e.textContent, style(e)[e instanceof SVGElement ? "fill" : "color"],
+				 style(document.body).backgroundColor]))
+			.concat(["guest", "lost", "filtered", "none", "host0", "host1", "host2", "host3"].map(c =>
+				[c, style(put(swatch, "text", { class: ink(c) })).fill,
+				 style(put(swatch, "rect", { class: c })).fill])));
+		swatch.remove();
 		</script></body></html>
 	END
 } >"$work/hands.html"
-drawn "$work/hands.html" >"$work/whole"
-drawn "$work/hands.html" --blink-settings=preferredColorScheme=0 >"$work/dark"
-drawn "$work/page.html#1,3" >"$work/zoomed"
-if [ ! -s "$work/whole" ]; then
-	echo "skip drawn: $browser does not run here: $(tail -n 1 "$work/browser")"
+if ! tests/dom "$work/hands.html" >"$work/whole"; then
+	echo "skip drawn: $(cat "$work/whole")"
 	exit 0
 fi
+tests/dom "$work/hands.html" --blink-settings=preferredColorScheme=0 >"$work/dark"
+tests/dom "$work/page.html#1,3" >"$work/zoomed"
 python3 - "$work" <<'END'
-import re, sys
+import json, re, sys
 from html.parser import HTMLParser
 
 class Page(HTMLParser):
@@ -110,10 +104,25 @@ class Page(HTMLParser):
         if "id" in a:
             self.id = a["id"]
         if tag == "body":
-            self.ground = a.get("data-ground")
+            self.ground, self.words = a.get("data-ground"), json.loads(a.get("data-words", "[]"))
     def handle_data(self, text):
         if self.id:
             self.ids[self.id] = self.ids.get(self.id, "") + text
+
+def light(colour):
+    """A colour's relative luminance, as WCAG 2 defines it."""
+    parts = [int(c) / 255 for c in re.findall(r"\d+", colour)[:3]]
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+def faint(page):
+    """What of a page's words has less contrast to its ground than WCAG 2's 4.5 to 1."""
+    found = []
+    for text, *colours in page.words:
+        a, b = sorted(map(light, colours))
+        if (b + 0.05) / (a + 0.05) < 4.5:
+            found.append((text, *colours))
+    return found
 
 def case(name, why=""):
     print(f"not ok {name}: {why}" if why else f"ok {name}")
@@ -155,6 +164,10 @@ same("zoomed", [(r[0], round(r[1], 1), round(r[2], 1)) for r in z.rows["pmc 1"]]
      [("guest pmc 1", round(left, 1), round(whole / 2, 1)),
       (HOST, part(.5), round(whole / 2, 1))])
 same("zoomed moments", [len(z.rows[k]) for k in ("losses", "PMIs", "exits: wrmsr")], [1, 0, 1])
+dark = Page(f"{work}/dark")
 same("light", p.ground, "rgb(255, 255, 255)")
-same("dark", Page(f"{work}/dark").ground, "rgb(21, 23, 26)")
+same("dark", dark.ground, "rgb(21, 23, 26)")
+for page, name in ((p, "light"), (dark, "dark")):
+    same(f"words in the {name}", {"lost", "guest pmc 1", HOST, "cpu0"} - {w[0] for w in page.words}, set())
+    same(f"words are legible in the {name}", faint(page), [])
 END

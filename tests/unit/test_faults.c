@@ -865,6 +865,68 @@ static void test_pv_dies(void **state)
 }
 
 /*
+ * What was throttled cannot be enabled again when its slice is over: lost, and told so,
+ * until its guest's next try.
+ */
+static void throttled(struct pv_rig *r, struct vpmu_provider *provider, bool on)
+{
+	const struct vpmu_pv_slot *slot = pv_rig_slot(r, 0, 0);
+	struct vpmu_pv_op op[] = {
+		pv_rig_open(1, 0, PV_INSTRUCTIONS), pv_rig_enable(1, 0, 10, 10),
+	};
+
+	faults_provider(provider);
+	set_page(r, false);
+	batch(r, op, 2);
+	pv_rig_run_branches(r, 0, 100);
+	assert_int_equal(slot->overflows, 4);
+	assert_true(slot->flags & VPMU_PV_SLOT_THROTTLED);
+	memset(&faults, 0, sizeof(faults));
+	faults.at = 1;
+	faults.on = on;
+	(void)vpmu_pv_slice(r->vcpu[0].pv);
+	assert_true(faults_hit("enable"));
+	calls_succeed();
+	assert_int_equal(slot->flags & 0xffff, VPMU_PV_SLOT_ENABLED | VPMU_PV_SLOT_LOST |
+			 VPMU_LOSS_LOST << VPMU_PV_SLOT_REASON_SHIFT);
+	assert_int_equal(pv_rig_page(r, 0)->changed[0], 1);
+	pv_rig_run_branches(r, 0, 30);
+	(void)vpmu_pv_slice(r->vcpu[0].pv); /* which is no try of the guest's */
+	op[0] = pv_rig_op(VPMU_PV_READ, 1);
+	op[1] = pv_rig_enable(1, 0, 10, 10);
+	batch(r, op, 2);
+	assert_int_equal(slot->flags & 0xffff, VPMU_PV_SLOT_ENABLED);
+	assert_int_equal(slot->overflows, 4);
+	assert_int_equal(slot->count, 40);
+	assert_int_equal(slot->running, 40);
+	pv_rig_run_branches(r, 0, 15);
+	op[0] = pv_rig_op(VPMU_PV_DISABLE, 1);
+	batch(r, op, 1);
+	assert_int_equal(slot->overflows, 5);
+	assert_int_equal(slot->count, 55);
+	assert_int_equal(slot->running, 55);
+	assert_int_equal(slot->enabled, 145);
+	guest_done(r);
+}
+
+static void test_throttled(void **state)
+{
+	const struct vpmu_pv_config cfg = { .overflows_max = 3 };
+	struct pv_rig *r;
+	unsigned int on;
+
+	(void)state;
+	for (on = 0; on < 2; on++) {
+		r = pv_rig_new(2, &cfg);
+		assert_non_null(r);
+		throttled(r, &r->vcpu[0].vcpu.provider, on);
+		r = pv_rig_new_direct(2, &cfg); /* it does not say how long it counted */
+		assert_non_null(r);
+		throttled(r, &r->vcpu[0].direct.provider, on);
+	}
+}
+
+/*
  * Guest memory is gone but for what is mapped, which stays: overflows and losses are
  * still written there, calls are answered EFAULT and do nothing, RESET needs no memory.
  */
@@ -949,6 +1011,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_pv_move, tell),
 		cmocka_unit_test(test_arch_dies),
 		cmocka_unit_test(test_pv_dies),
+		cmocka_unit_test(test_throttled),
 		cmocka_unit_test_teardown(test_memory_gone, tell),
 		cmocka_unit_test(test_pv_clock),
 	};

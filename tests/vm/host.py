@@ -5,7 +5,9 @@
 host.py POLICY   prints the cases of one policy. The guest runs tests/guest/contend;
 VPMU_QEMU, VPMU_BUILD and TMPDIR are as in guest.sh.
 """
-import json, os, socket, struct, subprocess, sys, tempfile, time
+import os, socket, struct, subprocess, sys, tempfile, time
+
+import qmp
 
 EVENTS = 8
 TURNS = 20000
@@ -23,10 +25,6 @@ done
 [ $# -le 1 ] || args+=(-L "$HOST_QEMU/share/qemu" -qmp "unix:$HOST_QMP,server=on,wait=off")
 exec "$HOST_QEMU/bin/qemu-system-x86_64" "${args[@]}"
 """
-
-
-class Refused(Exception):
-    pass
 
 
 def case(name, why):
@@ -64,17 +62,10 @@ class Guest:
         raise SystemExit("not ok start: QEMU does not answer")
 
     def ask(self, command, **arguments):
-        self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        self.qmp.flush()
-        while True:
-            line = self.qmp.readline()
-            if not line:
-                raise SystemExit(f"not ok {command}: QEMU has gone")
-            reply = json.loads(line)
-            if "error" in reply:
-                raise Refused(reply["error"]["desc"])
-            if "return" in reply:
-                return reply["return"]
+        try:
+            return qmp.ask(self.qmp, self.qmp, command, arguments)
+        except qmp.Gone:
+            raise SystemExit(f"not ok {command}: QEMU has gone") from None
 
     def hmp(self, line):
         return self.ask("human-monitor-command", **{"command-line": line})
@@ -169,7 +160,7 @@ def frozen_are(guest, expected):
 def refused(guest, name, words, command, **arguments):
     try:
         said = f"no error, but {guest.ask(command, **arguments)}"
-    except Refused as e:
+    except qmp.Refused as e:
         said = "" if words in str(e) else f"{e}"
     case(f"refused/{name}", said)
 

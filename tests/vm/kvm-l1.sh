@@ -5,7 +5,8 @@
 #
 #   kvm-l1.sh KVM GUEST SUITE CASE...
 #
-# KVM and GUEST are the modules of host and guest for SUITE's kernel; SEED and TURNS are
+# KVM and GUEST are the modules of host and guest for SUITE's kernel, FAULTY is KVM with
+# calls that can be made to fail; SEED and TURNS are
 # the hostile guest's, PERF-CASES those of tests/guest/paravirtual. A vCPU of AMD does
 # not retire the VMMCALL that it leaves by: counts of the kernel are one less than TCG's.
 kvm=$1 guest=$2 suite=$3 seed=$4 turns=$5 perf_cases=$6
@@ -13,6 +14,9 @@ shift 6
 shares=$VPMU_BUILD/guest/shares
 vms=/sys/kernel/debug/vpmu_kvm/vms
 tracing=/sys/kernel/tracing
+bare=("$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config
+	-display none -machine pc -bios qboot.rom -m 64 -accel kvm -cpu host -smp 2
+	-device 'isa-debug-exit,iobase=0xf4,iosize=4')
 read -r _ shares_exact _ < <("$VPMU_BUILD/guest/count" -x "$shares")
 
 check() { # NAME WHY-NOT
@@ -75,6 +79,68 @@ t_perf() {
 	echo >$tracing/trace
 }
 
+# moved NAME LINE MOVES MIN: tests/bare/moved.c, from one QEMU to another one. Its second vCPU
+# never runs, and goes along.
+moved() {
+	local name=$1 line=$2 moves=$3 min=$4 status=0
+	rm -f moved.out
+	timeout -k 5 300 python3 "$VPMU_ROOT/tests/vm/migrate.py" "$moves" --module "${bare[@]}" \
+		-kernel "$VPMU_BUILD/bare/moved" -append "bell=0 $line" >moved.out 2>&1 || status=$?
+	grep -aE '^(ok|not ok) ' moved.out | sed -E "s,^(ok|not ok) ,\1 $name/,"
+	check "$name" "$([ $status = 67 ] && [ "$(sed -n 's/^moved //p' moved.out)" -ge "$min" ] ||
+		echo "status $status: $(tail -n 1 moved.out | tr -d '\0')")"
+	wait_for 60 gone
+	check "$name/nothing is left" "$(gone || head -n 3 $vms)"
+}
+
+t_moved() {
+	load
+	moved moved turns=300000000 4 4
+	COUNTERS=1 moved lost 'turns=300000000 lost=2' 1 1
+}
+
+# state [--faults]: what the module refuses to save and to load, or cannot.
+state() {
+	local status=0
+	rm -f state.out
+	timeout -k 5 600 python3 "$VPMU_ROOT/tests/vm/kvm_state.py" "$seed" "$@" "${bare[@]}" \
+		-kernel "$VPMU_BUILD/bare/moved" -append 'bell=0 turns=300000000' >state.out 2>&1 || status=$?
+	grep -aE '^(ok|not ok) ' state.out | sed -E 's,^(ok|not ok) ,\1 state/,'
+	check state "$([ $status = 67 ] || echo "status $status: $(tail -n 1 state.out | tr -d '\0')")"
+	wait_for 60 gone
+	check 'state/nothing is left' "$(gone || head -n 3 $vms)"
+}
+
+t_state() {
+	local why=''
+	load
+	state
+	for words in 'version of the format, 2 of 1' 'not known here, section, 77 of 0'; do
+		grep -q "state of its guest's PMU is not loaded .*: .*$words" <(dmesg) ||
+			why="no '$words' in the log"
+	done
+	check state/log "$why"
+}
+
+# With a module that was built for it, of which calls fail.
+t_faults() {
+	local status=0 kvm=$FAULTY
+	t_unload >/dev/null
+	refuse 'with a fault' "this host's perf cannot count instructions (-28)" fail_nth=1
+	load
+	timeout -k 5 600 python3 "$VPMU_ROOT/tests/vm/kvm_faults.py" "${bare[@]}" \
+		-kernel "$VPMU_BUILD/bare/faults" >faults.out 2>&1 || status=$?
+	grep -aE '^(ok|not ok|#) ' faults.out | sed -E 's,^(ok|not ok) ,\1 faults/,'
+	check faults "$([ $status = 0 ] || echo "status $status: $(tail -n 1 faults.out)")"
+	wait_for 60 gone
+	check 'faults/nothing is left' "$(gone || head -n 3 $vms)"
+	state --faults
+	# On the vCPU's thread, after a move: its clock, then event 2, then event 1.
+	FAIL_NTH=1 moved 'no clock' 'turns=300000000 lost=3' 1 1
+	FAIL_NTH=2 moved 'no event 2' 'turns=300000000 lost=2' 1 1
+	FAIL_NTH=3 moved 'no event 1' 'turns=300000000 lost=1' 1 1
+}
+
 # Each counts the same again and again while the other one does, and would lose what it
 # has open by the other's RESET.
 # shellcheck disable=SC2016 # L2's
@@ -117,10 +183,7 @@ t_hostile() {
 		sh -c 'touch hostile.counts; until [ -e hostile.end ]; do sleep 0.1; done' &
 	perf=$!
 	wait_for 60 [ -e hostile.counts ]
-	timeout -k 5 $limit "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" \
-		-nodefaults -no-user-config -display none -serial stdio -machine pc -bios qboot.rom \
-		-m 64 -accel kvm -cpu host -smp 2 -device isa-debug-exit,iobase=0xf4,iosize=4 \
-		-kernel "$VPMU_BUILD/bare/hostile-amd" -append "seed=$seed turns=$turns known=1002" \
+	timeout -k 5 $limit "${bare[@]}" -serial stdio -kernel "$VPMU_BUILD/bare/hostile-amd" -append "seed=$seed turns=$turns known=1002" \
 		<&7 >hostile.out 2>&1 &
 	qemu=$!
 	until grep -qa '^done' hostile.out || ! kill -0 $qemu 2>/dev/null; do sleep 0.1; done

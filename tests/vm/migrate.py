@@ -2,15 +2,20 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """A guest moves from one QEMU to another in mid-run, several times.
 
-migrate.py MOVES [--savevm] QEMU OPTION...   prints the guest's serial output, all of
+migrate.py MOVES [--savevm|--module] QEMU OPTION...   prints the guest's serial output, all of
 it, and ends with its last QEMU's status. The guest is stopped after a while, saved
 to a file, and goes on in a new QEMU that loads it. The policy is another one each
 time, and the new host has an event of its own, that leaves pinned ones alone; but
 not with KVM.
 --savevm: to snapshots in one image of a disk, as savevm and loadvm have them.
+--module: the PMU is vpmu_kvm.ko's, whose state `vpmu kvm` moves. COUNTERS=N: it has that
+many counters while it loads. FAIL_NTH=N: so does a call of its after that.
 """
-import atexit, json, os, random, socket, subprocess, sys, tempfile, time
+import atexit, os, random, socket, subprocess, sys, tempfile, time
 
+import qmp
+
+PARAMETERS = "/sys/module/vpmu_kvm/parameters/"
 POLICIES = ("shared", "cpu0:instructions"), ("direct", None), ("mediated", "cpu0:rc4:H")
 
 
@@ -59,6 +64,31 @@ class Qemu:
             self.ask("migrate", uri=f"file:{state}")
             self.until("query-migrate", "completed")
 
+    def module(self, verb, state):
+        vpmu = os.environ["VPMU_BUILD"] + "/vpmu"
+        subprocess.run([vpmu, "kvm", verb, str(self.process.pid), state], check=True)
+
+    def load_module(self, state):
+        """None of the last QEMU's counters is left by then."""
+        counters = os.environ.get("COUNTERS")
+        if not counters:
+            self.module("load", state)
+            if "FAIL_NTH" in os.environ:
+                with open(PARAMETERS + "fail_nth", "w") as f:
+                    f.write(os.environ["FAIL_NTH"])
+            return
+        with open("/sys/kernel/debug/vpmu_kvm/vms") as f:
+            while not f.readline().startswith("vms 0 of"):
+                time.sleep(0.05)
+                f.seek(0)
+        with open(PARAMETERS + "counters") as f:
+            usual = f.read()
+        with open(PARAMETERS + "counters", "w") as f:
+            f.write(counters)
+        self.module("load", state)
+        with open(PARAMETERS + "counters", "w") as f:
+            f.write(usual)
+
     def connect(self):
         s = socket.socket(socket.AF_UNIX)
         while self.process.poll() is None:
@@ -73,22 +103,11 @@ class Qemu:
 
     def ask(self, command, **arguments):
         try:
-            self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-            self.qmp.flush()
-        except (BrokenPipeError, ConnectionResetError):
+            return qmp.ask(self.qmp, self.qmp, command, arguments)
+        except qmp.Gone:
             raise Ended from None
-        while True:
-            try:
-                line = self.qmp.readline()
-            except ConnectionResetError:
-                raise Ended from None
-            if not line.endswith("\n"):
-                raise Ended
-            reply = json.loads(line)
-            if "error" in reply:
-                raise SystemExit(f"{command}: {reply['error']['desc']}")
-            if "return" in reply:
-                return reply["return"]
+        except qmp.Refused as e:
+            raise SystemExit(f"{command}: {e}") from None
 
     def until(self, command, status):
         while True:
@@ -118,8 +137,8 @@ class Qemu:
 
 def main():
     moves, args = int(sys.argv[1]), sys.argv[2:]
-    snapshots = args[0] == "--savevm"
-    args = args[snapshots:]
+    snapshots, module = args[0] == "--savevm", args[0] == "--module"
+    args = args[snapshots or module:]
     pauses = random.Random(1)
     moved, state = 0, None
     with tempfile.TemporaryDirectory() as folder:
@@ -130,12 +149,18 @@ def main():
             except Ended:
                 raise SystemExit(f"QEMU {n} has ended before its guest went on") from None
             try:
+                if module and state:
+                    qemu.load_module(f"{state}.pmu")
                 qemu.ask("cont")
+                while module and not state and not qemu.output().endswith("\n"):
+                    qemu.ask("query-status") # until it says that it has used its PMU
                 if n < moves:
-                    time.sleep(pauses.uniform(0.0002, 0.002))
+                    time.sleep(pauses.uniform(0.0002, 0.002) * (50 if module else 1))
                     qemu.ask("stop")
                     state = f"{folder}/state{n}"
                     qemu.save(state, image)
+                    if module:
+                        qemu.module("save", f"{state}.pmu")
                     qemu.ask("quit")
                     moved += 1
             except Ended:
@@ -148,4 +173,5 @@ def main():
     return status
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

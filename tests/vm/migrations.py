@@ -15,7 +15,9 @@ KINDS are the names of the runs that must go on to the end: two that count, and 
 that sample, one after the other. Prints the guest's lines that
 are not "ok", a case for the moves and one for all that the guest has said.
 """
-import atexit, collections, hashlib, json, os, re, socket, subprocess, sys, tempfile, time
+import atexit, collections, hashlib, os, re, socket, subprocess, sys, tempfile, time
+
+import qmp
 
 MAGIC = b"VPMU"
 TAIL = 4 << 20
@@ -57,19 +59,11 @@ class Qemu:
 
     def ask(self, command, **arguments):
         try:
-            self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-            self.qmp.flush()
-            while True:
-                line = self.qmp.readline()
-                if not line.endswith("\n"):
-                    self.fail(f"{command}: has gone")
-                reply = json.loads(line)
-                if "error" in reply:
-                    self.fail(f"{command}: {reply['error']['desc']}")
-                if "return" in reply:
-                    return reply["return"]
-        except (BrokenPipeError, ConnectionResetError):
+            return qmp.ask(self.qmp, self.qmp, command, arguments)
+        except qmp.Gone:
             self.fail(f"{command}: has gone")
+        except qmp.Refused as e:
+            self.fail(f"{command}: {e}")
 
     def migrated(self):
         while True:

@@ -9,7 +9,9 @@ left nothing open and has N vCPUs. "event SPEC" adds an event of the host, "gone
 removes all; with "owner OWNER LOSS GENERATION" vCPU 0's branch records must be so.
 Then it gets a byte.
 """
-import json, socket, subprocess, sys, tempfile, time
+import socket, subprocess, sys, tempfile, time
+
+import qmp
 
 EVENTS = 8
 
@@ -30,17 +32,12 @@ class Host:
         self.ask("qmp_capabilities")
 
     def ask(self, command, **arguments):
-        self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        self.qmp.flush()
-        while True:
-            line = self.qmp.readline()
-            if not line:
-                raise SystemExit(f"not ok {command}: QEMU has gone")
-            reply = json.loads(line)
-            if "error" in reply:
-                raise SystemExit(f"not ok {command}: {reply['error']['desc']}")
-            if "return" in reply:
-                return reply["return"]
+        try:
+            return qmp.ask(self.qmp, self.qmp, command, arguments)
+        except qmp.Gone:
+            raise SystemExit(f"not ok {command}: QEMU has gone") from None
+        except qmp.Refused as e:
+            raise SystemExit(f"not ok {command}: {e}") from None
 
     def take(self):
         for _ in range(EVENTS):

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
+# takes: 100
 #
 # What is AMD's own: the driver that an unmodified kernel finds for each kind of its
 # PMU, exact counts and samples there, nothing precise without IBS; and, without an

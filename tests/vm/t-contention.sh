@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
+# takes: 100
 #
 # Who wins when events contend, on real kernels (tests/selftests), and that
 # `vpmu contention` computes the same, row by row.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 5400
+# takes: 100
 #
 # QEMU with a thread for each CPU: exact counts while the whole machine is recorded and CPUs
 # go and come. SECONDS_EACH=N for each number of CPUs; SOAK=1: half an hour.

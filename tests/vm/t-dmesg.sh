@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1200
+# takes: 100
 #
 # What an unmodified kernel makes of each model and of each version of perfmon;
 # what is left with pmu=off.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 3600
+# takes: 450
 #
 # What the documents tell to type works: each command of their sh blocks, but for the rows
 # of documents.tsv, is typed as it stands. What a transcript shows is what its command prints: the
@@ -27,6 +28,7 @@ for program in stackcollapse-perf.pl flamegraph.pl; do
 	command -v $program >/dev/null || ln -s "$(command -v cat)" "$work/bin/$program"
 done
 PATH=$PATH:$work/bin
+unset VPMU_PERF_SEQUENCES # of tests/run, which no reader has set
 make() { command make -C "$VPMU_ROOT" BUILD="$VPMU_BUILD" "$@"; }
 export -f make
 
@@ -37,38 +39,47 @@ shorter() {
 		s,^bench/run .*,& --rounds 1 --scale 0.02,"
 }
 
-# typed COMMAND: its status; what it prints is left in a file. perf top goes on until it is
-# ended, and has to show something.
+# typed LINE: its status; what it prints is left in a file. perf top goes on until it is
+# ended, as by Ctrl-C when it has shown something.
 typed() {
-	local line status=0 limit=(timeout -k 5 600)
-	line=$(shorter <<<"$1") && [ -n "$line" ] || return 1
-	[[ $line != *'perf top'* ]] || limit=(timeout -s INT -k 60 45)
-	(cd "$work" && exec "${limit[@]}" bash -o pipefail -c "$line") >"$work/.out" 2>&1 </dev/null || status=$?
-	[[ $line != *'perf top'* ]] || { grep -q PerfTop "$work/.out" && return; }
-	return $status
+	local begun=$SECONDS pid
+	(cd "$work" && exec timeout -k 60 600 env --default-signal=INT bash -o pipefail -c "$1") \
+		>"$work/.out" 2>&1 </dev/null &
+	pid=$!
+	if [[ $1 = *'perf top'* ]]; then
+		until grep -q PerfTop "$work/.out" || ! kill -0 $pid || [ $((SECONDS - begun)) -gt 60 ]; do
+			sleep 0.2
+		done 2>/dev/null
+		kill -INT $pid 2>/dev/null
+		wait $pid
+		grep -q PerfTop "$work/.out"
+	else
+		wait $pid
+	fi
 }
 
 said() { { grep -m 2 -A 2 -E '^(FAIL|not ok)' "$work/.out" || tail -n 2 "$work/.out"; } | paste -sd' '; }
 
-declare -A found	# why a command has failed, or nothing: the same one is typed once
+declare -A found	# why a line has failed, or nothing: the same one is typed once
 command_of() { # DOCUMENT COMMAND
-	local status=0 fails='' name="$1: ${2:0:72}"
+	local status=0 fails='' name="$1: ${2:0:72}" line
 	case $(commands_listed | awk -F'\t' -v doc="$1" -v line="$2" '$1 == doc && $2 == line { print $3 }') in
 	'') ;;
 	fails) fails=1 ;;
 	*) return ;;
 	esac
-	if [ -n "${found[$2]+once}" ]; then
-		case_of "$name" "${found[$2]}"
+	line=$(shorter <<<"$2")
+	if [ -n "${found[$line]+once}" ]; then
+		case_of "$name" "${found[$line]}"
 		return
 	fi
-	typed "$2" || status=$?
+	typed "$line" || status=$?
 	if [ -n "$fails" ]; then
 		case_of "$name" "$(grep -q '^not ok' "$work/.out" || echo 'no case failed')"
 		return
 	fi
-	found[$2]=$([ $status = 0 ] || echo "status $status: $(said)")
-	case_of "$name" "${found[$2]}"
+	found[$line]=$([ $status = 0 ] || echo "status $status: $(said)")
+	case_of "$name" "${found[$line]}"
 }
 
 # Numbers of user mode stay; of others, of the kernel and of time, only that they are there.
@@ -86,7 +97,7 @@ transcript_of() { # DOCUMENT TRANSCRIPT
 		return
 	fi
 	[[ $command != perf* && $2 != *$'\n...\n'* ]] || differ='<'
-	typed "$command" # its status is the program's
+	typed "$(shorter <<<"$command")" # its status is the program's
 	case_of "$name" "$(diff <(sed '1d; /^\.\.\.$/d' <<<"$2" | layout) <(layout <"$work/.out") |
 		grep "^$differ" | head -n 4 | paste -sd' ')"
 }

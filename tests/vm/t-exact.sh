@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1800
+# takes: 650
 #
 # Programs whose counts are known by construction, a hundred times each: alone on
 # one CPU, and on two beside processes that keep them busy. All kinds of branches

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 4200
+# takes: 200
 #
 # The paravirtual PMU on a real KVM without a module on its host: our QEMU in an L1
 # serves the doorbell and counts by perf_event_open(2). Stock kernels below and above;

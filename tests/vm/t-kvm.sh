@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 5400
+# takes: 200
 #
 # The paravirtual PMU on a stock KVM: L1 is Debian's kernel with vpmu_kvm.ko, whose perf
 # counts on the PMU that QEMU executes; L2 is Debian's kernel with vpmu_guest.ko, and
@@ -23,10 +24,12 @@ round() {
 	shift 6
 	if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" "$suite" 2>log) ||
 		! guest=$("$VPMU_ROOT/tools/guest-module" "$kernel" 2>log) ||
-		! host=$("$VPMU_ROOT/tools/guest-module" --host "$kernel" 2>log); then
+		! host=$("$VPMU_ROOT/tools/guest-module" --host "$kernel" 2>log) ||
+		! FAULTY=$(VPMU_KVM_FAULTS=1 "$VPMU_ROOT/tools/guest-module" --host "$kernel" 2>log); then
 		echo "skip $name: $(tail -n 1 log)"
 		return
 	fi
+	export FAULTY
 	# KVM has a PMU of its own for guests, which is not what is tried here.
 	L1_PMU=$pmu in_l1 "$name" --kernel "$suite" --smp 2 \
 		--append "kvm.enable_pmu=0 $parameters" -- "$VPMU_ROOT/tests/vm/kvm-l1.sh" "$host" \
@@ -37,7 +40,7 @@ round() {
 if [ -z "${SOAK:-}" ]; then
 	export PERIOD=100003
 	round none none bookworm '' 0 '' no_pmu
-	round 6.1 arch bookworm '' 300 'loaded exact sampling' load perf hostile leave unload
+	round 6.1 arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved leave faults unload
 	exit 0
 fi
 all='loaded default exact ways process sampling top reload hotplug'
@@ -45,6 +48,6 @@ all='loaded default exact ways process sampling top reload hotplug'
 round third pv bookworm '' 0 'loaded exact' load perf unload
 round locked arch bookworm lockdown=integrity 0 '' locked
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
-round 6.1 arch bookworm '' 20000 "$all" load perf two hostile leave refused unload
-round 6.12 arch bookworm-backports "$strict" 20000 "$all" load perf two hostile leave refused unload
+round 6.1 arch bookworm '' 20000 "$all" load perf two hostile state moved leave refused faults unload
+round 6.12 arch bookworm-backports "$strict" 20000 "$all" load perf two hostile state moved leave refused faults unload
 exit 0

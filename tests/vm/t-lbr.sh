@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
-# alone
+# takes: 250
 #
 # Branch records in Debian guests: what the kernel says of them, and what perf shows
 # of a program of which every branch is known. In a guest without an operating
-# system: a host that records branches, too, and moves from one QEMU to another. A guest
-# that stands still for a slice of time gives its records back, so it runs by itself.
+# system: a host that records branches, too, and moves from one QEMU to another.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"

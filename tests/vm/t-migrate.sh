@@ -84,6 +84,14 @@ saved pv $model,pmu-pv=both
 refused 'no paravirtual PMU' pv $model 'vpmu-pv'
 refused 'events' pv $model,pmu-pv=both,pmu-pv-events=16 'events of a VM'
 
+# What is cut off or damaged on the way is refused too.
+for state in arch,pmu=on pv,pmu-pv=both; do
+	timeout -k 5 200 python3 "$here/spoiled.py" "$work/${state%%,*}" "${tiny[@]}" \
+		-cpu "$model,check=off,${state#*,}" >"$work/log" 2>&1 ||
+		echo "not ok ${state%%,*}: $(tail -n 1 "$work/log")"
+	sed -nE "s,^(ok|not ok) spoilt/,\\1 spoilt ${state%%,*}/,p" "$work/log"
+done
+
 guest plain precise records
 python3 "$here/migrations.py" "${MIGRATIONS:-3}" one,two,plain,precise,records "${qemu[@]}" -smp 2 \
 	-cpu Icelake-Server-v6,check=off,pmu=on | tee "$work/out"

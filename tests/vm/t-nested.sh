@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1300
+# takes: 150
 #
 # vpmu run in vpmu run: a stock Debian kernel with its own KVM as L1, stock guests as L2.
 # Counts in L2, through KVM's vPMU, are exact; L1's perf tells guest from host; who wins

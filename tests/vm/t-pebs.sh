@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
+# takes: 200
 #
 # PEBS in Debian guests: what the kernel says of it, and perf's precise samples of
 # programs of which every instruction and every access is known.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1800
+# takes: 550
 #
 # The paravirtual PMU in stock Debian guests: unmodified perf on vpmu_guest.ko, alone
 # and beside the architectural PMU, with both versions of the interface; and a host

@@ -72,6 +72,25 @@ moved() { # NAME OPTION...
 moved 'moved to another QEMU in mid-count'
 moved 'moved by savevm and loadvm in mid-count' --savevm
 
+# The clock leaps for the guest, again and again: its QEMU is stopped by a signal.
+status=0 leaps=0
+timeout -k 5 200 "${qemu[@]}" -bios qboot.rom -accel tcg,one-insn-per-tb=on -cpu $model,pmu=on \
+	-device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/exact" \
+	-serial stdio -pidfile "$TMPDIR/leap.pid" >"$TMPDIR/leap.out" 2>&1 </dev/null &
+guest=$!
+until [ -s "$TMPDIR/leap.pid" ] || ! kill -0 $guest 2>/dev/null; do sleep 0.01; done
+pid=$(cat "$TMPDIR/leap.pid")
+while [ $leaps -lt 12 ] && kill -STOP "$pid" 2>/dev/null; do
+	sleep 0.3
+	kill -CONT "$pid"
+	leaps=$((leaps + 1))
+	sleep 0.02
+done
+wait $guest || status=$?
+same_rows 'the clock leaps in mid-count' "$(cat "$TMPDIR/leap.out")" $status
+[ $leaps -ge 3 ] || echo "not ok the clock leaps in mid-count: $leaps of 12 times, at least 3 wanted"
+rm -f "$TMPDIR/leap.out"
+
 # A debugger steps through the guest, which takes its interrupts while it does.
 if command -v gdb >/dev/null; then
 	sock=$TMPDIR/gdb.$$

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
+# takes: 150
 #
 # vpmu run behaves as a local command does: its streams, its exit status, its
 # signals, whom it runs as, where, and what it leaves behind.
@@ -113,6 +114,19 @@ t_large() {
 	same large-file-owner "$(stat -c %u:%g d/copy)" "$(id -u):$(id -g)"
 	same large-stdin "$(run -- sha256sum <large | cut -c1-64)" "$(sum <large)"
 	rm -rf d large
+	# Written through memory, and by one that has it open still, when all are ended.
+	run -- python3 -c 'import mmap, os, signal
+f = open("mapped", "wb+")
+f.truncate(3 << 20)
+m = mmap.mmap(f.fileno(), 3 << 20)
+m[:] = bytes(range(256)) * (3 << 12)
+if os.fork() == 0:
+    signal.pause()
+open("plain", "wb", 0).write(m[5:])
+os.kill(os.getpid(), signal.SIGKILL)' 2>/dev/null
+	python3 -c 'import sys; sys.stdout.buffer.write(bytes(range(256)) * (3 << 12))' >wanted
+	same mapped-file "$(sum <mapped)" "$(sum <wanted)"
+	same plain-file "$(sum <plain)" "$(tail -c +6 wanted | sum)"
 }
 
 t_closed_stdout() {
@@ -329,9 +343,23 @@ t_no_network() {
 	same no-network "$out" alone
 }
 
+# A cache whose snapshots are nobody else's: other tests run beside this one.
+own_cache() {
+	local shared=${XDG_CACHE_HOME:-$HOME/.cache}/vpmu file
+	mkdir -p "$work/cache/vpmu"
+	for file in "$shared"/*; do
+		[[ $file == */snapshot-* ]] || ln -sfn "$file" "$work/cache/vpmu/"
+	done
+	echo "$work/cache"
+}
+
 t_leftovers() {
-	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/vpmu before
+	local before own
+	own=$(own_cache)
+	local -x XDG_CACHE_HOME=$own
+	local cache=$own/vpmu
 	mkdir tmpdir
+	run -- true
 	before=$(ls -A "$cache" 2>/dev/null)
 	TMPDIR=$work/tmpdir run -- true
 	same no-temporary-files "$(ls -A tmpdir)" ''
@@ -344,29 +372,54 @@ print(j["exit_status"], j["boot_ms"] > 0, j["kernel"] != "")')" '9 True True'
 }
 
 # The second one does not boot, counts the same, and shares nothing with the first.
+# The clock is set when the guest is ready, not when QEMU starts.
+t_clock() {
+	local before after found
+	before=$(date +%s%N)
+	found=$(run --no-snapshot --stats stats.json -- date +%s%N)
+	after=$(date +%s%N)
+	same clock "$(python3 - "$before" "$found" "$after" <<-'END'
+		import json, sys
+		before, found, after = map(int, sys.argv[1:])
+		boot = int(json.load(open("stats.json"))["boot_ms"] * 1e6)
+		print(f"{found - before - boot} ns after it was ready, {after - found} ns before the end"
+		      if not before + boot <= found <= after else "")
+	END
+	)" ''
+}
+
 t_snapshot() {
-	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/vpmu i seen=() found=() from=() file part
+	local i seen=() found=() from=() mounts=() old=() file part own
 	local loop='i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done'
-	[ -w "$cache" ] || { skip snapshot "$cache cannot be written"; return; }
+	own=$(own_cache)
+	local -x XDG_CACHE_HOME=$own
+	local cache=$own/vpmu
 	rm -f "$cache"/snapshot-*
 	part=$cache/snapshot-0.part$(sh -c 'echo $$') # of one that was killed
 	touch "$part"
 	for i in 1 2 3 4; do
+		touch started
 		# One that was cut off is not believed.
-		[ $i != 4 ] || for file in "$cache"/snapshot-*; do truncate -s 30M "$file"; done
+		[ "$i" != 4 ] || for file in "$cache"/snapshot-*; do truncate -s 30M "$file"; done
 		found+=("$(run --stats stats.json -- sh -c '
 			cat /proc/sys/kernel/random/boot_id; od -An -N16 -tx1 /dev/urandom; date +%s; hostname
+			cut -d" " -f2- /proc/mounts | sort >mounts
+			find /run /dev/shm ! -newer started >old
 			perf stat -x, -e instructions:u -o count dash -c "$1"; grep instr count | cut -d, -f1' \
 			sh "$loop")")
+		mounts+=("$(<mounts)") old+=("$(<old)")
 		from+=("$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')")
 	done
 	same snapshot-rest "$(ls "$part" 2>/dev/null)" ''
+	same snapshot-mounts "${mounts[0]}" "${mounts[1]}"
+	has snapshot-has-trees "${mounts[1]}" '/sys/kernel/tracing tracefs'
+	same snapshot-old-files "$(printf %s "${old[@]}")" ''
 	same snapshot-used "${from[*]}" 'boot snapshot snapshot boot'
 	same snapshot-alone "$(printf '%s\n' "${found[@]}" | sed -n '1~5p;2~5p' | sort -u | wc -l)" 8
 	same snapshot-host "$(printf '%s\n' "${found[@]}" | sed -n '4~5p' | sort -u)" "$(hostname)"
 	for i in "${found[@]}"; do
 		i=$(($(date +%s) - $(sed -n 3p <<<"$i")))
-		[ $i -ge 0 ] && [ $i -lt 600 ] && seen+=(now)
+		[ "$i" -ge 0 ] && [ "$i" -lt 600 ] && seen+=(now)
 	done
 	same snapshot-time "${seen[*]}" 'now now now now'
 	same snapshot-counts "$(printf '%s\n' "${found[@]}" | sed -n '5~5p' | sort -u | grep -c .)" 1
@@ -425,7 +478,8 @@ t_terminal() {
 
 TMPDIR_OF=$work
 for t in usage streams large closed_stdout lines status signals environment \
-		perf counters directories full two no_network leftovers snapshot cache user terminal; do
+		perf counters directories full two no_network leftovers clock snapshot cache user \
+		terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done
 exit 0

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1200
+# takes: 200
 #
 # Sampling without skid, and perf's other commands as people use them.
 set -uo pipefail

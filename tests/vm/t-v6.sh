@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1200
+# takes: 100
 #
 # Version 6 of perfmon: without an operating system (tests/bare/v6.c) under each
 # policy, by blocks of one instruction and moved in mid-count; in Debian's 6.12, the

@@ -3,16 +3,19 @@
 """uarch.py QEMU PROGRAM CPU: what the modelled CPU counts of tests/bare/uarch.S.
 
 Each kernel runs n times and 2n times; what it does n times more is exactly n times what
-its source says of a turn.
+its source says of a turn, and the backend loses at least as many slots. A divide takes
+one cycle, so that stalls tell how many there were; only the program prefetches.
 """
-import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 
-WHAT = ("loads", "stores", "locked")
+import qmp
+
+WHAT = ("loads", "stores", "locked", "stall-divider", "prefetch")
+LOST = "backend-bound"
 
 
 class Guest:
@@ -26,7 +29,7 @@ class Guest:
                 [f"{prefix}/bin/qemu-system-x86_64", "-L", f"{prefix}/share/qemu",
                  "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
                  "-machine", "pc", "-bios", "qboot.rom", "-m", "64", "-accel", "tcg",
-                 "-cpu", f"{cpu},check=off", "-qmp", f"unix:{path}", "-device",
+                 "-cpu", f"{cpu},check=off,pmu-uarch-params=divide_cycles=1:prefetch=0", "-qmp", f"unix:{path}", "-device",
                  "isa-debug-exit,iobase=0xf4,iosize=4", "-kernel", program],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
             listener.settimeout(60)
@@ -36,14 +39,7 @@ class Guest:
         self.query("qmp_capabilities")
 
     def query(self, command):
-        self.file.write(json.dumps({"execute": command}) + "\n")
-        self.file.flush()
-        while True:
-            reply = json.loads(self.file.readline())
-            if "return" in reply:
-                return reply["return"]
-            if "error" in reply:
-                raise SystemExit(reply["error"])
+        return qmp.ask(self.file, self.file, command, {})
 
     def now(self):
         cpu = self.query("x-query-vpmu")["cpus"][0]
@@ -83,13 +79,16 @@ def main():
         once = guest.turn()
         if not once:
             break
-        (name, *expected, n), single = once
+        (name, *expected, slots, n), single = once
         _, double = guest.turn()
         why = ""
         for what, per_turn in zip(WHAT, expected):
             got, want = double[what] - single[what], int(per_turn) * int(n)
             if got != want:
                 why = f"{got} {what}, not {want}"
+        got, want = double[LOST] - single[LOST], int(slots) * int(n)
+        if want and got < want:
+            why = f"{got} slots {LOST}, not {want} or more"
         print(f"not ok {name}: {why}" if why else f"ok {name}")
         seen += 1
     if not seen:
