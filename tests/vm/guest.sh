@@ -48,6 +48,22 @@ in_guest() {
 	esac
 }
 
+# pv_guest SUITE: $kernel is its directory and $driver the file of vpmu_guest.ko for it;
+# false, after saying why, when they cannot be had.
+pv_guest() {
+	local log
+	log=$(mktemp)
+	# shellcheck disable=SC2034 # read by who sources this
+	if kernel=$("$VPMU_ROOT/tools/guest-kernel" "$1" 2>"$log") &&
+		driver=$("$VPMU_ROOT/tools/guest-module" "$kernel" 2>"$log"); then
+		rm -f "$log"
+		return
+	fi
+	echo "skip $1: $(tail -n 1 "$log")"
+	rm -f "$log"
+	return 1
+}
+
 build_bare() {
 	local log
 	log=$(make -s -C "$VPMU_ROOT/tests/bare" O="$VPMU_BUILD/bare" 2>&1) && return 0

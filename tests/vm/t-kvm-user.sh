@@ -69,11 +69,7 @@ END
 # round SUITE PARAMETERS: both storeys with SUITE's kernel.
 round() {
 	local suite=$1 kernel driver
-	if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" "$suite" 2>log) ||
-		! driver=$("$VPMU_ROOT/tools/guest-module" "$kernel" 2>log); then
-		echo "skip $suite: $(tail -n 1 log)"
-		return
-	fi
+	pv_guest "$suite" || return
 	# shellcheck disable=SC2086 # words are meant
 	in_l1 "$suite" --smp 2 --kernel "$suite" --append "$2" -- ./l1.sh "$suite" "$driver" $perf_cases
 }

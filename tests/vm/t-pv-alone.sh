@@ -19,11 +19,7 @@ initramfs() { find . | cpio -o -H newc --quiet >"$1"; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for suite in bookworm bookworm-backports; do
-	if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" "$suite" 2>"$work/log") ||
-		! driver=$("$VPMU_ROOT/tools/guest-module" "$kernel" 2>"$work/log"); then
-		echo "skip $suite: $(tail -n 1 "$work/log")"
-		continue
-	fi
+	pv_guest "$suite" || continue
 	rm -rf "$work/root"
 	mkdir "$work/root"
 	cd "$work/root" || exit 1

@@ -63,11 +63,7 @@ traced() {
 
 for suite in bookworm bookworm-backports; do
 	[ -z "$only" ] || [ "$suite" = "$only" ] || continue
-	if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" "$suite" 2>"$TMPDIR/log") ||
-		! driver=$("$VPMU_ROOT/tools/guest-module" "$kernel" 2>"$TMPDIR/log"); then
-		echo "skip $suite: $(tail -n 1 "$TMPDIR/log")"
-		continue
-	fi
+	pv_guest "$suite" || continue
 	pv v2 pv 2 --smp 2 -- loaded default refused kinds exact ways process sampling top limit reload hotplug
 	pv no-kprobes pv 2 --smp 2 --append vpmu_guest.kprobes=0 -- unthrottled sampling
 	pv storm pv 2 --smp 2 -- sweep storm
