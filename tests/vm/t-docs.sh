@@ -32,6 +32,9 @@ unset VPMU_PERF_SEQUENCES # of tests/run, which no reader has set
 make() { command make -C "$VPMU_ROOT" BUILD="$VPMU_BUILD" "$@"; }
 export -f make
 
+# What is fetched once is there, or a transcript would begin with it.
+tools/guest-kernel >/dev/null 2>&1
+
 # Nothing outside of $work, and of what takes long as much as shows that it works.
 shorter() {
 	sed -E "s,/tmp/vpmu\>,$work/dest,; s/_SEQUENCES=[0-9]+/_SEQUENCES=50/
