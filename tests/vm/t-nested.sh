@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 1300
+# timeout: 2500
 # takes: 150
 #
 # vpmu run in vpmu run: a stock Debian kernel with its own KVM as L1, stock guests as L2.
