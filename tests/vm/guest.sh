@@ -48,14 +48,14 @@ in_guest() {
 	esac
 }
 
-# pv_guest SUITE: $kernel is its directory and $driver the file of vpmu_guest.ko for it;
-# false, after saying why, when they cannot be had.
+# pv_guest SUITE: prints the file of vpmu_guest.ko for its kernel; false, after printing
+# why it skips, when it cannot be had.
 pv_guest() {
-	local log
+	local kernel driver log
 	log=$(mktemp)
-	# shellcheck disable=SC2034 # read by who sources this
 	if kernel=$("$VPMU_ROOT/tools/guest-kernel" "$1" 2>"$log") &&
 		driver=$("$VPMU_ROOT/tools/guest-module" "$kernel" 2>"$log"); then
+		echo "$driver"
 		rm -f "$log"
 		return
 	fi

@@ -68,8 +68,8 @@ END
 
 # round SUITE PARAMETERS: both storeys with SUITE's kernel.
 round() {
-	local suite=$1 kernel driver
-	pv_guest "$suite" || return
+	local suite=$1 driver
+	driver=$(pv_guest "$suite") || { echo "$driver" && return; }
 	# shellcheck disable=SC2086 # words are meant
 	in_l1 "$suite" --smp 2 --kernel "$suite" --append "$2" -- ./l1.sh "$suite" "$driver" $perf_cases
 }

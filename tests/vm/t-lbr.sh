@@ -37,7 +37,7 @@ in_guest Conroe --cpu Conroe --root -- "$scripts/boot-log" '4-deep LBR'
 if "$VPMU_QEMU/bin/qemu-system-x86_64" -device Icelake-Server-v6-x86_64-cpu,help 2>&1 |
 	grep -q pmu-pv; then
 	for suite in bookworm bookworm-backports; do
-		pv_guest "$suite" || continue
+		driver=$(pv_guest "$suite") || { echo "$driver" && continue; }
 		in_guest "pv $suite" --pmu pv --kernel "$suite" --root -- \
 			"$scripts/brstack" "$VPMU_BUILD/guest/recurse"
 	done

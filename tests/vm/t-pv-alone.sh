@@ -19,7 +19,8 @@ initramfs() { find . | cpio -o -H newc --quiet >"$1"; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for suite in bookworm bookworm-backports; do
-	pv_guest "$suite" || continue
+	driver=$(pv_guest "$suite") || { echo "$driver" && continue; }
+	kernel=$("$VPMU_ROOT/tools/guest-kernel" "$suite") || exit 1
 	rm -rf "$work/root"
 	mkdir "$work/root"
 	cd "$work/root" || exit 1

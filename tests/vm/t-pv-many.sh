@@ -11,7 +11,7 @@ set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
 build_programs
 for suite in bookworm bookworm-backports; do
-	pv_guest "$suite" || continue
+	driver=$(pv_guest "$suite") || { echo "$driver" && continue; }
 	HOST_BUSY=$(awk -v cpus="$(nproc)" '$1 > cpus + 1 { print "the load here is " $1 }' /proc/loadavg) \
 		in_guest "$suite" --pmu pv --kernel "$suite" --append vpmu_guest.counters=8 --root -- \
 		"$VPMU_ROOT/tests/guest/paravirtual" "$VPMU_BUILD/guest" "$driver" 2 many

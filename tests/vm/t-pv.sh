@@ -63,7 +63,7 @@ traced() {
 
 for suite in bookworm bookworm-backports; do
 	[ -z "$only" ] || [ "$suite" = "$only" ] || continue
-	pv_guest "$suite" || continue
+	driver=$(pv_guest "$suite") || { echo "$driver" && continue; }
 	pv v2 pv 2 --smp 2 -- loaded default refused kinds exact ways process sampling top limit reload hotplug
 	pv no-kprobes pv 2 --smp 2 --append vpmu_guest.kprobes=0 -- unthrottled sampling
 	pv storm pv 2 --smp 2 -- sweep storm
