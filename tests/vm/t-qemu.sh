@@ -117,7 +117,7 @@ out=$(bare smc $model 'turns=10000' -smp 2 2>&1) || status=$?
 printf '%s\n' "$out"
 [ $status = 67 ] || echo "not ok code changed by another CPU: QEMU's status is $status, not 67"
 
-# A QEMU without patch 0020 reads another device in about 1 of 200 passes, some eight times.
+# A QEMU without patch 0020 reads another device in seven to nine of the passes.
 status=0
 out=$(bare mmio $model 'turns=20000' -smp 2 2>&1) || status=$?
 printf '%s\n' "$out"
