@@ -33,15 +33,15 @@ static int find_vm(pid_t pid)
 	char *folder = xprintf("/proc/%d/fd", pid), target[64];
 	struct dirent *entry;
 	DIR *dir = opendir(folder);
-	int found = -1;
+	int found = -1, at;
 	ssize_t n;
 
 	if (!dir && errno == ENOENT)
 		fail(EXIT_VPMU, "there is no process %d", pid);
-	if (!dir)
+	if (!dir || (at = dirfd(dir)) < 0)
 		fail(EXIT_VPMU, "%s: %s; its owner or root may ask", folder, strerror(errno));
 	while ((entry = readdir(dir))) {
-		n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		n = readlinkat(at, entry->d_name, target, sizeof(target) - 1);
 		if (n < 0)
 			continue;
 		target[n] = 0;
