@@ -85,12 +85,23 @@ static inline void outb(uint16_t port, uint8_t value)
 	asm volatile("outb %0, %1" : : "a" (value), "Nd" (port));
 }
 
+static inline void outl(uint16_t port, uint32_t value)
+{
+	asm volatile("outl %0, %1" : : "a" (value), "Nd" (port));
+}
+
 static inline uint8_t inb(uint16_t port)
 {
 	uint8_t value;
 
 	asm volatile("inb %1, %0" : "=a" (value) : "Nd" (port));
 	return value;
+}
+
+/* Of memory that another CPU, or a device, has too. */
+static inline volatile uint32_t *word(uint32_t at)
+{
+	return (volatile uint32_t *)(uintptr_t)at;
 }
 
 static inline uint32_t apic_read(uint32_t reg)

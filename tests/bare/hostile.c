@@ -504,8 +504,8 @@ static void eject_ap(void)
 {
 	uint16_t port = 0xaf00;
 
-	asm volatile("outl %0, %1" : : "a" (0), "d" (port));
-	asm volatile("outl %0, %1" : : "a" (1), "d" (port));
+	outl(port, 0);
+	outl(port, 1);
 	outb(port + 4, 8);
 }
 

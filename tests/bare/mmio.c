@@ -56,16 +56,6 @@ bool on_trap(struct frame *f)
 	return false;
 }
 
-static volatile uint32_t *word(uint32_t at)
-{
-	return (volatile uint32_t *)(uintptr_t)at;
-}
-
-static void outl(uint16_t port, uint32_t value)
-{
-	asm volatile("outl %0, %1" : : "a" (value), "Nd" (port));
-}
-
 int main(const char *line)
 {
 	uint32_t turns = option(line, "turns", 1000), wrong, passes;

@@ -41,11 +41,6 @@ bool on_trap(struct frame *f)
 	return false;
 }
 
-static volatile uint32_t *word(uint32_t at)
-{
-	return (volatile uint32_t *)(uintptr_t)at;
-}
-
 static void change(const char *where, uint32_t at, uint32_t turns)
 {
 	static const uint8_t code[] = { 0x66, 0xb8, 0, 0, 0, 0, 0xc3 }; /* mov $0, %eax; ret */
