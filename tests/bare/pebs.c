@@ -254,12 +254,22 @@ static bool in_buffer(const volatile uint64_t *p)
 	return (uintptr_t)p >= ARENA_BUFFER - 0xfff && (uintptr_t)p < ARENA_END;
 }
 
+static uint64_t words_written(void)
+{
+	uint64_t n = 0;
+
+	for (volatile uint64_t *p = (uint64_t *)(uintptr_t)ARENA_BUFFER;
+	     p < (uint64_t *)(uintptr_t)ARENA_END; p++)
+		n += *p != ~0ull;
+	return n;
+}
+
 static void check_two(void)
 {
 	volatile uint64_t *arena = (volatile uint64_t *)(uintptr_t)ARENA;
 	volatile uint64_t *fixed = (volatile uint64_t *)(uintptr_t)READ_ONLY;
 	volatile uint32_t *passes = (volatile uint32_t *)(uintptr_t)AP_PASSES;
-	uint64_t hurt = 0, written = 0, n = 0;
+	uint64_t hurt = 0, n = 0;
 
 	*(volatile uint64_t *)(uintptr_t)(AP_DS + 8 * DS_MAX) = 0;
 	fill_table();
@@ -275,19 +285,22 @@ static void check_two(void)
 	wrmsr(PEBS_ENABLE, 1ull << 32);
 	wrmsr(MSR_FIXED_CTRL, BOTH_RINGS | 1ull << 32);
 	wrmsr(MSR_GLOBAL, 1ull << 32);
-	for (; n < 30000 || *passes < 1000; n++) {
-		wrmsr(DATA_CFG, below(16) | below(32) << 24);
-		wrmsr(MSR_FIXED0, -below(5) & 0xffffffffffff);
-		loop(1 + below(30));
+	/* Where the two share a processor, what the second one left may be of no use for long. */
+	while (n < 30000 || *passes < 1000 || (n < 3000000 && words_written() <= 1000)) {
+		for (int i = 0; i < 1000; i++, n++) {
+			wrmsr(DATA_CFG, below(16) | below(32) << 24);
+			wrmsr(MSR_FIXED0, -below(5) & 0xffffffffffff);
+			loop(1 + below(30));
+		}
 	}
 	end();
 	ap_stop();
 	for (volatile uint64_t *p = arena; p < arena + ARENA_SIZE / 8; p++)
-		*(in_buffer(p) ? &written : &hurt) += *p != ~0ull;
+		hurt += !in_buffer(p) && *p != ~0ull;
 	for (unsigned int i = 0; i < 512; i++)
 		hurt += fixed[i] != ~0ull;
 	verdict("two CPUs, the second one wrote", *passes >= 1000, 1);
-	verdict("two CPUs, records were written", written > 1000, 1);
+	verdict("two CPUs, records were written", words_written() > 1000, 1);
 	verdict("two CPUs, words that no record may touch", hurt, 0);
 	arena_map(READ_ONLY >> 21, 0x87);
 	arena_map(ABSENT >> 21, 0x87);

@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <link.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
@@ -68,6 +69,22 @@ static int start(int signal)
 	return vpmu_linux_init(&provider, &cfg);
 }
 
+/* As a system call, since AddressSanitizer's mlock() and mlockall() do nothing. */
+static int lock(struct dl_phdr_info *object, size_t size, void *unused)
+{
+	int i;
+
+	(void)size;
+	(void)unused;
+	for (i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+
+		if (part->p_type == PT_LOAD)
+			syscall(SYS_mlock, object->dlpi_addr + part->p_vaddr, part->p_memsz);
+	}
+	return 0;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -81,6 +98,7 @@ static int setup(void **state)
 	 * fails for a user who may not lock so much. */
 	if (!mlockall(MCL_CURRENT | MCL_FUTURE))
 		munlock(pages, PAGES_MAX * page_bytes);
+	dl_iterate_phdr(lock, NULL);
 	fault(PAGES_MAX);
 	return start(0);
 }
