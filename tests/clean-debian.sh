@@ -4,9 +4,8 @@
 # Sourced by tests/deb and tests/chroot, which need root, network and mmdebstrap: a clean
 # Debian, from the mirror that this machine's apt knows.
 
-# shellcheck disable=SC2034 # read by who sources this
-failed=0
-case_of() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2" && failed=1; fi; }
+# shellcheck source=tests/case.sh
+. "$(dirname "${BASH_SOURCE[0]}")/case.sh"
 
 tmp=$(mktemp -d)
 clean=$tmp/clean

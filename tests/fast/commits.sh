@@ -5,10 +5,10 @@
 # project that does not build, and leaves nothing behind.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/case.sh
+. tests/case.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-case_of() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi; }
 
 git=(git -C "$work" -c user.name=test -c user.email=test@localhost -c commit.gpgsign=false)
 commit() { # SUBJECT C-SOURCE

@@ -5,11 +5,11 @@
 # and a man page that has each of its options.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/case.sh
+. tests/case.sh
 build=${VPMU_BUILD:-$PWD/build}
 # shellcheck disable=SC1091 # in the tree
 . tools/vpmu.bash
-
-case_of() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi; }
 
 completes() { # NAME WANTED WORD...: the last word is the one to complete
 	local name=$1 want=$2 found

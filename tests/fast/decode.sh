@@ -5,9 +5,9 @@
 # wrong; and every register of msr.h has a name.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/case.sh
+. tests/case.sh
 vpmu=${VPMU_BUILD:-$PWD/build}/vpmu
-
-case_of() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi; }
 
 # says WANTED ARGUMENT...: the fields, "bits name: meaning" joined by " | "
 says() {

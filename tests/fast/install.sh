@@ -7,11 +7,11 @@
 # declare and nothing else, and the manual of each public function.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/case.sh
+. tests/case.sh
 build=${VPMU_BUILD:-$PWD/build}
 dest=$(mktemp -d)
 trap 'rm -rf "$dest"' EXIT
-
-case_of() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi; }
 
 if ! DESTDIR=$dest meson install -C "$build" --no-rebuild --quiet >"$dest/log" 2>&1; then
 	echo "not ok install: $(tail -n 1 "$dest/log")"

@@ -7,11 +7,11 @@
 # scale, and in words; and so after a zoom, under the pointer, and in the dark.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/case.sh
+. tests/case.sh
 build=${VPMU_BUILD:-$PWD/build}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-case_of() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi; }
 
 # As tools/trace.c writes it, an event a line. Times in us.
 cat >"$work/trace" <<'END'

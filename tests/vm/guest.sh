@@ -8,6 +8,8 @@ VPMU_BUILD=${VPMU_BUILD:-$VPMU_ROOT/build}
 VPMU_QEMU=${VPMU_QEMU:-$("$VPMU_ROOT/qemu/build")} || exit 1
 TMPDIR=${TMPDIR:-/tmp}
 export VPMU_ROOT VPMU_BUILD VPMU_QEMU TMPDIR
+# shellcheck source=tests/case.sh
+. "$VPMU_ROOT/tests/case.sh"
 
 models() { echo Icelake-Server-v6 SapphireRapids Skylake-Server ClearwaterForest; }
 
@@ -25,11 +27,6 @@ build_programs() {
 	echo "$log"
 	echo 'not ok programs: make -C tests/guest failed'
 	exit 1
-}
-
-# case_of NAME WHY: "ok NAME", or with a reason "not ok NAME: WHY".
-case_of() {
-	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
 }
 
 # in_guest NAME OPTION... -- COMMAND...: the command's cases with NAME/ before
