@@ -26,20 +26,26 @@
 static int (*vg_perf_overflow)(struct perf_event *event, struct perf_sample_data *data,
 			       struct pt_regs *regs);
 
-/* Samples in a jiffy, where perf cannot throttle: what its own limit begins with. */
+/*
+ * Samples in a tick's time, where perf cannot throttle: what its own limit begins with.
+ * By the clock, as ticks come late where the vCPU's timers do.
+ */
 #define VG_SAMPLES_MAX	max(100000 / HZ, 1)
 
-static DEFINE_PER_CPU(unsigned long, vg_jiffy);
+static DEFINE_PER_CPU(u64, vg_since);
 static DEFINE_PER_CPU(unsigned int, vg_samples);
 
 /* True: stop it. */
 static bool vg_sample(struct perf_event *event, struct perf_sample_data *data,
 		      struct pt_regs *regs)
 {
+	u64 now;
+
 	if (vg_perf_overflow)
 		return vg_perf_overflow(event, data, regs);
-	if (__this_cpu_read(vg_jiffy) != jiffies) {
-		__this_cpu_write(vg_jiffy, jiffies);
+	now = local_clock();
+	if (now - __this_cpu_read(vg_since) >= TICK_NSEC) {
+		__this_cpu_write(vg_since, now);
 		__this_cpu_write(vg_samples, 0);
 	}
 	if (__this_cpu_inc_return(vg_samples) <= VG_SAMPLES_MAX)

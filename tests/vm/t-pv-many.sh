@@ -10,9 +10,29 @@ set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
 build_programs
+
+# CPU time that this test has not had, in ticks: other processes', and what a host of this
+# machine has taken away.
+others() {
+	awk 'NR == FNR { all = $2 + $3 + $4 + $7 + $8 + $9; nextfile }
+		{ printf "%d\n", all - $14 - $15 - $16 - $17 }' /proc/stat /proc/$$/stat
+}
+
+many() { # SUITE BUSY
+	HOST_BUSY=$2 in_guest "$1" --pmu pv --kernel "$1" --append vpmu_guest.counters=8 --root -- \
+		"$VPMU_ROOT/tests/guest/paravirtual" "$VPMU_BUILD/guest" "$driver" 2 many
+}
+
 for suite in bookworm bookworm-backports; do
 	driver=$(pv_guest "$suite") || { echo "$driver" && continue; }
-	HOST_BUSY=$(awk -v cpus="$(nproc)" '$1 > cpus + 1 { print "the load here is " $1 }' /proc/loadavg) \
-		in_guest "$suite" --pmu pv --kernel "$suite" --append vpmu_guest.counters=8 --root -- \
-		"$VPMU_ROOT/tests/guest/paravirtual" "$VPMU_BUILD/guest" "$driver" 2 many
+	busy=$(awk -v cpus="$(nproc)" '$1 > cpus + 1 { print "the load here is " $1 }' /proc/loadavg)
+	taken=$(others) since=$SECONDS
+	out=$(many "$suite" "$busy")
+	if [ -z "$busy" ] && grep -q '^not ok .* are within 5 %' <<<"$out"; then
+		busy=$(awk -v ticks=$(($(others) - taken)) -v hz="$(getconf CLK_TCK)" \
+			-v s=$((SECONDS - since)) 'BEGIN { n = 100 * ticks / hz / s
+			if (n > 2) printf "others took %.0f %% of a CPU", n }')
+		[ -z "$busy" ] || out=$(many "$suite" "$busy")
+	fi
+	echo "$out"
 done
