@@ -390,7 +390,6 @@ t_clock() {
 
 t_snapshot() {
 	local i seen=() found=() from=() mounts=() old=() file part own
-	local loop='i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done'
 	own=$(own_cache)
 	local -x XDG_CACHE_HOME=$own
 	local cache=$own/vpmu
@@ -405,8 +404,8 @@ t_snapshot() {
 			cat /proc/sys/kernel/random/boot_id; od -An -N16 -tx1 /dev/urandom; date +%s; hostname
 			cut -d" " -f2- /proc/mounts | sort >mounts
 			find /run /dev/shm ! -newer started >old
-			perf stat -x, -e instructions:u -o count dash -c "$1"; grep instr count | cut -d, -f1' \
-			sh "$loop")")
+			setarch -R perf stat -x, -e instructions:u -o count seq 100000 >/dev/null
+			grep instr count | cut -d, -f1')")
 		mounts+=("$(<mounts)") old+=("$(<old)")
 		from+=("$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')")
 	done
@@ -422,6 +421,7 @@ t_snapshot() {
 		[ "$i" -ge 0 ] && [ "$i" -lt 600 ] && seen+=(now)
 	done
 	same snapshot-time "${seen[*]}" 'now now now now'
+	# Not of a shell, which executes more where its parent has a number of more digits.
 	same snapshot-counts "$(printf '%s\n' "${found[@]}" | sed -n '5~5p' | sort -u | grep -c .)" 1
 	file=$(echo "$cache"/snapshot-*)
 	run -m 400M -- true
