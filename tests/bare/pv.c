@@ -7,6 +7,8 @@
  * turns=N: all of it N times.
  * host=1: somebody outside takes all counters away when "take" is printed, and
  * sends a byte to the serial port then.
+ * halted=1: only what a halted vCPU has when another one closes it; somebody outside
+ * compares the counters in use with the number behind "used", and sends a byte.
  */
 #include "bare.h"
 #include "pv.h"
@@ -225,9 +227,9 @@ static void check_batch(void)
 
 static bool host;
 
-static void take(void)
+static void tell(const char *what)
 {
-	print("take\n");
+	print(what);
 	while (!(inb(0x3fd) & 1))
 		;
 	(void)inb(0x3f8);
@@ -250,7 +252,7 @@ static void check_lost(void)
 	expect("v2, to be lost", "results", results(), 0);
 	if (host) {
 		expect("v2, not lost yet", "flags", page.slot[0].flags & 0xff02, 0);
-		take();
+		tell("take\n");
 	}
 	for (i = 0; i < n; i++)
 		lost += (page.slot[i].flags & (VPMU_PV_SLOT_LOST | VPMU_PV_SLOT_REASON)) ==
@@ -382,6 +384,59 @@ static void check_doorbell(void)
 	expect("doorbell, RESET", "answer", bell(VPMU_PV_OP_RESET, 0), 0);
 }
 
+/* ---- a vCPU that is halted */
+
+#define AP_CODE	0x60000u
+
+/* The second vCPU, in real mode: SETUP, a batch, and nothing any more. */
+extern char ap_code[], ap_code_end[], ap_setup[], ap_batch[], ap_done[];
+asm(".pushsection .data\n"
+    ".code16\n"
+    ".balign 8\n"
+    "ap_code: mov %cs, %ax\n"
+    "mov %ax, %ds\n"
+    "mov $0x56504d55, %eax\n"
+    "mov $1, %ebx\n"			/* SETUP */
+    "mov ap_setup - ap_code, %ecx\n"
+    "xor %edx, %edx\n"
+    "vmcall\n"
+    "mov $0x56504d55, %eax\n"
+    "mov $2, %ebx\n"			/* BATCH */
+    "mov ap_batch - ap_code, %ecx\n"
+    "vmcall\n"
+    "mov %eax, ap_done - ap_code\n"
+    "1: hlt\n"
+    "jmp 1b\n"
+    ".balign 4\n"
+    "ap_setup: .long 0\n"
+    "ap_batch: .long 0\n"
+    "ap_done: .long 0\n"
+    ".code64\n"
+    "ap_code_end: .popsection");
+
+static void check_halted(void)
+{
+	static const struct vpmu_pv_setup setup = { .size = sizeof(setup),
+		.page = (uintptr_t)&page };
+	uint32_t done = AP_CODE + (ap_done - ap_code);
+
+	begin();
+	opening(1, VPMU_PV_TYPE_HARDWARE, 1, 0);
+	enabling(1, 0, 0, 0);
+	batch.head.size = sizeof(batch.head) + 2 * sizeof(struct vpmu_pv_op);
+	*(volatile uint32_t *)ap_setup = (uintptr_t)&setup;
+	*(volatile uint32_t *)ap_batch = (uintptr_t)&batch;
+	ap_start(AP_CODE, ap_code, ap_code_end);
+	for (uint64_t i = 0; !*word(done) && i < 1000000000; i++)
+		asm volatile("pause");
+	expect("halted, a batch", "done", *word(done), 2);
+	expect("halted, OPEN and ENABLE", "results", results(), 0);
+	tell("used 1\n");
+	expect("halted, RESET by another one", "answer",
+	       pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
+	tell("used 0\n");
+}
+
 /* ---- version 1 */
 
 static struct vpmu_pv1_attr attr;
@@ -468,6 +523,10 @@ int main(const char *line)
 	uint32_t abi = option(line, "abi", 2);
 
 	host = option(line, "host", 0);
+	if (option(line, "halted", 0)) {
+		check_halted();
+		return 0x21;
+	}
 	if (option(line, "bell", 0) == 2) {
 		own_stack(VECTOR_PMI, false);
 		check_doorbell();

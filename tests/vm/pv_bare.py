@@ -4,8 +4,8 @@
 
 pv_bare.py QEMU OPTION...   prints the guest's serial output and ends with QEMU's
 status. When the guest says "look", nothing may be open; when it says "take", eight
-pinned events of the host take the counters of vCPU 0; when it says "done N", it has
-left nothing open and has N vCPUs. "event SPEC" adds an event of the host, "gone"
+pinned events of the host take the counters of vCPU 0; when it says "used N", so many
+counters are in use; when it says "done N", it has left nothing open and has N vCPUs. "event SPEC" adds an event of the host, "gone"
 removes all; with "owner OWNER LOSS GENERATION" vCPU 0's branch records must be so.
 Then it gets a byte.
 """
@@ -63,16 +63,25 @@ class Host:
         events = self.ask("x-query-vpmu")["pv"]["events"]
         print(f"not ok forgotten: {len(events)} events" if events else "ok forgotten", flush=True)
 
+    @staticmethod
+    def owned(info):
+        return [{"vcpu": n, **s} for n, c in enumerate(info["cpus"]) for s in c["slots"]
+                if s["owner"] != "none"]
+
+    def used(self, n):
+        owned = self.owned(self.ask("x-query-vpmu"))
+        good = len(owned) == int(n)
+        print(f"ok used {n}" if good else f"not ok used {n}: found {owned}", flush=True)
+
     def done(self, n_cpus):
         cpus = int(n_cpus)
         info = self.ask("x-query-vpmu")
-        events = info["pv"]["events"]
-        owned = [s for c in info["cpus"] for s in c["slots"] if s["owner"] != "none"]
+        events, owned = info["pv"]["events"], self.owned(info)
         calls = [sum(c["exits"]["hypercall"].values()) for c in info["cpus"]]
         text = self.ask("human-monitor-command", **{"command-line": "info vpmu"})
         why = None
         if events or owned:
-            why = f"found {len(events)} open events and {len(owned)} counters in use, wanted none"
+            why = f"found open events {events}, counters in use {owned}; wanted none"
         elif len(calls) != cpus:
             why = f"found {len(calls)} vCPUs, wanted {cpus}"
         elif not all(calls):
@@ -93,7 +102,7 @@ def main():
             for line in qemu.stdout:
                 line = line.decode(errors="replace").rstrip()
                 word, *more = line.split() or [""]
-                if word in ("take", "look", "done", "event", "gone", "owner"):
+                if word in ("take", "look", "used", "done", "event", "gone", "owner"):
                     getattr(host, word)(*more)
                     qemu.stdin.write(b"\n")
                     qemu.stdin.flush()

@@ -68,6 +68,7 @@ exact 'both, direct' pv $model,pmu-policy=direct,pmu-pv=both abi=3
 exact 'one instruction a block' pv $model,pmu-pv=both abi=3 -accel tcg,one-insn-per-tb=on
 exact both pv32 $model,pmu-pv=both ''
 hosted host 60 pv $model,pmu-pv=v2 'abi=2 host=1'
+hosted halted 60 pv $model,pmu-pv=v2 halted=1 -smp 2
 
 hosted hostile $((120 + turns / 5000)) hostile $model,pmu-pv=both \
 	"seed=$seed turns=$turns" -smp 2

@@ -24,9 +24,28 @@ QEMU_BUILD_BUG_ON((int)VPMU_LOSS_REASON_LOST != VPMU_LOSS_LOST ||
                   (int)VPMU_LOSS_REASON_FILTERED != VPMU_LOSS_FILTERED ||
                   (int)VPMU_LOSS_REASON_NOT_COUNTED != VPMU_LOSS_NOT_COUNTED);
 
-static void vpmu_do(X86VPMU *v, run_on_cpu_func func, void *data)
+typedef struct VPMUWork {
+    void (*func)(X86VPMU *v, void *data);
+    void *data;
+} VPMUWork;
+
+/* A vCPU that is halted has not served yet what others have closed on it */
+static void vpmu_work_on_cpu(CPUState *cs, run_on_cpu_data data)
 {
-    run_on_cpu(CPU(v->cpu), func, RUN_ON_CPU_HOST_PTR(data));
+    X86VPMU *v = X86_CPU(cs)->vpmu;
+    const VPMUWork *work = data.host_ptr;
+
+    vpmu_serve(v);
+    work->func(v, work->data);
+    vpmu_serve(v);
+}
+
+static void vpmu_do(X86VPMU *v, void (*func)(X86VPMU *v, void *data),
+                    void *data)
+{
+    VPMUWork work = { func, data };
+
+    run_on_cpu(CPU(v->cpu), vpmu_work_on_cpu, RUN_ON_CPU_HOST_PTR(&work));
 }
 
 /* Query of the guest's side */
@@ -164,17 +183,16 @@ typedef struct VPMUQuery {
     VpmuCpu *cpu;
 } VPMUQuery;
 
-static void vpmu_query_cpu(CPUState *cs, run_on_cpu_data data)
+static void vpmu_query_cpu(X86VPMU *v, void *data)
 {
-    X86VPMU *v = X86_CPU(cs)->vpmu;
     const struct vpmu_model *model = v->vm->system.model;
-    VPMUQuery *q = data.host_ptr;
+    VPMUQuery *q = data;
     VpmuCounterList **counters = &q->cpu->counters;
     VpmuSlotList **slots = &q->cpu->slots;
     struct vpmu_told row;
     VpmuCounter *c;
 
-    q->cpu->index = cs->cpu_index;
+    q->cpu->index = CPU(v->cpu)->cpu_index;
     q->cpu->pmis = v->n_pmis;
     q->cpu->deadlines = v->n_expired;
     q->cpu->exits = g_new0(VpmuExits, 1);
@@ -197,7 +215,6 @@ static void vpmu_query_cpu(CPUState *cs, run_on_cpu_data data)
         q->cpu->has_uarch = true;
         q->cpu->uarch = vpmu_query_uarch(v);
     }
-    vpmu_serve(v);
 }
 
 /* The paravirtual PMU: of the VM, by the hooks of one of its vCPUs */
@@ -313,14 +330,12 @@ typedef struct VPMUOpen {
     int ret;
 } VPMUOpen;
 
-static void vpmu_open_on_cpu(CPUState *cs, run_on_cpu_data data)
+static void vpmu_open_on_cpu(X86VPMU *v, void *data)
 {
-    VPMUOpen *o = data.host_ptr;
-    X86VPMU *v = o->e->v;
+    VPMUOpen *o = data;
 
     o->ret = vpmu_perf_open(&o->e->event, o->attr, &v->host,
                             o->e->task ? &v->vcpu.task : NULL);
-    vpmu_serve(v);
 }
 
 static void vpmu_open_error(Error **errp, const char *spec, int ret)
@@ -424,12 +439,11 @@ static void vpmu_host_event_free(VPMUHostEvent *e)
     g_free(e);
 }
 
-static void vpmu_close_on_cpu(CPUState *cs, run_on_cpu_data data)
+static void vpmu_close_on_cpu(X86VPMU *v, void *data)
 {
-    VPMUHostEvent *e = data.host_ptr;
+    VPMUHostEvent *e = data;
 
     vpmu_perf_close(&e->event);
-    vpmu_serve(e->v);
 }
 
 void qmp_x_vpmu_host_event_remove(uint32_t id, Error **errp)
@@ -454,20 +468,18 @@ void vpmu_host_events_close(X86VPMU *v)
     }
 }
 
-static void vpmu_enable_on_cpu(CPUState *cs, run_on_cpu_data data)
+static void vpmu_enable_on_cpu(X86VPMU *v, void *data)
 {
-    VPMUHostEvent *e = data.host_ptr;
+    VPMUHostEvent *e = data;
 
     vpmu_perf_enable(&e->event); /* its state tells what has become of it */
-    vpmu_serve(e->v);
 }
 
-static void vpmu_disable_on_cpu(CPUState *cs, run_on_cpu_data data)
+static void vpmu_disable_on_cpu(X86VPMU *v, void *data)
 {
-    VPMUHostEvent *e = data.host_ptr;
+    VPMUHostEvent *e = data;
 
     vpmu_perf_disable(&e->event);
-    vpmu_serve(e->v);
 }
 
 void qmp_x_vpmu_host_event_set(uint32_t id, bool enabled, Error **errp)
@@ -484,12 +496,11 @@ typedef struct VPMURead {
     struct vpmu_perf_value value;
 } VPMURead;
 
-static void vpmu_read_on_cpu(CPUState *cs, run_on_cpu_data data)
+static void vpmu_read_on_cpu(X86VPMU *v, void *data)
 {
-    VPMURead *r = data.host_ptr;
+    VPMURead *r = data;
 
     vpmu_perf_read(&r->e->event, &r->value);
-    vpmu_serve(r->e->v);
 }
 
 VpmuHostEventList *qmp_x_query_vpmu_host_events(Error **errp)
@@ -522,16 +533,14 @@ VpmuHostEventList *qmp_x_query_vpmu_host_events(Error **errp)
 
 /* Event filter */
 
-static void vpmu_filter_on_cpu(CPUState *cs, run_on_cpu_data data)
+static void vpmu_filter_on_cpu(X86VPMU *v, void *data)
 {
-    X86VPMU *v = X86_CPU(cs)->vpmu;
-    VPMUFilter *f = data.host_ptr;
+    const VPMUFilter *f = data;
 
     /* What was parsed has been checked */
     if (vpmu_arch_filter(v->arch, f ? &f->filter : NULL)) {
         g_assert_not_reached();
     }
-    vpmu_serve(v);
 }
 
 void qmp_x_vpmu_filter(const char *spec, Error **errp)
