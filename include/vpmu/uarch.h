@@ -76,7 +76,8 @@ struct vpmu_uarch_config {
 	void *ctx;
 };
 
-/** Bytes (a multiple of 8; aligned to 8), or 0 when the parameters are wrong. Pure. */
+/** Bytes (a multiple of 8; aligned to 8, to the host's cache lines it is faster), or 0 when
+ * the parameters are wrong. Pure. */
 size_t vpmu_uarch_size(const struct vpmu_uarch_config *cfg);
 size_t vpmu_uarch_llc_size(const struct vpmu_uarch_params *params);
 

@@ -181,13 +181,13 @@ uint32_t ua_load(struct vpmu_uarch *u, uint64_t line, enum vpmu_uarch_level *lev
 void ua_store(struct vpmu_uarch *u, enum vpmu_uarch_level level)
 {
 	struct ua_account *a = &u->account;
-	uint64_t entry = a->store[a->next_store], done = a->now;
+	uint64_t entry = ua_room(a, u->params->stores), done = a->now;
 
 	if (entry > a->now)
 		ua_stall(u, UA_STORE, entry - a->now);
 	if (level != VPMU_UARCH_AT_L1)
 		done = ua_fill(u, a->now, level, 0);
-	ua_leave(a, done, u->params->stores);
+	ua_leave(a, done);
 }
 
 void ua_coming(struct vpmu_uarch *u, uint64_t line, bool dram)

@@ -14,12 +14,20 @@ size_t ua_memory_words(const struct vpmu_uarch_params *p, bool llc)
 	       (llc ? ua_array_words(&p->llc, false) : 0);
 }
 
+/* No line that could be at this place, or no line. */
+static uint64_t ua_front_none(const struct ua_front *f, uint32_t at)
+{
+	return VPMU_UARCH_WORD((uint64_t)(at ^ 1) * UA_FRONT_LINE,
+			       f->off ? VPMU_UARCH_SERIALIZE : VPMU_UARCH_BLOCK);
+}
+
 static void ua_front_clear(struct ua_front *f)
 {
 	uint32_t i;
 
+	f->epoch += VPMU_BANK_COUNT;
 	for (i = 0; i < UA_FRONT * UA_FRONT_WAYS; i++)
-		f->line[i] = UA_NOWHERE;
+		f->line[i] = ua_front_none(f, i);
 	for (i = 0; i < UA_FRONT; i++)
 		f->by_page[i] = 0;
 }
@@ -27,7 +35,8 @@ static void ua_front_clear(struct ua_front *f)
 /* A set is found by a linear address if all that it says of it is the place in a page. */
 static void ua_front_init(struct ua_front *f, const struct vpmu_uarch_geometry *g, uint32_t ways)
 {
-	f->off = g->sets > UA_FRONT || g->sets * g->unit_bytes > 1u << UA_PAGE_SHIFT;
+	f->off = g->unit_bytes != UA_FRONT_LINE || g->sets > UA_FRONT || g->sets * ways < 2 ||
+		 g->sets * g->unit_bytes > 1u << UA_PAGE_SHIFT;
 	f->set_mask = f->off ? 0 : g->sets - 1;
 	f->mask = f->off ? 0 : g->sets * ways - 1;
 }
@@ -35,8 +44,9 @@ static void ua_front_init(struct ua_front *f, const struct vpmu_uarch_geometry *
 /* Of the lines in a set nothing is known any more. */
 static void ua_front_drop(struct ua_front *f, uint32_t set)
 {
+	f->epoch += VPMU_BANK_COUNT;
 	for (; set <= f->mask; set += f->set_mask + 1)
-		f->line[set] = UA_NOWHERE;
+		f->line[set] = ua_front_none(f, set);
 }
 
 /* Another access to a line, which is in its set, would change nothing. */
@@ -44,7 +54,7 @@ static UA_INLINE void ua_front_put(struct ua_front *f, uint64_t line, uint32_t t
 {
 	if (f->off)
 		return;
-	f->line[line & f->mask] = line;
+	f->line[line & f->mask] = VPMU_UARCH_WORD(line * UA_FRONT_LINE, 0);
 	f->by_page[tlb_set % UA_FRONT] |= 1ull << (line & f->set_mask);
 }
 
@@ -86,11 +96,11 @@ uint64_t *ua_memory_init(struct vpmu_uarch *u, struct vpmu_uarch_llc *llc, uint6
 		words = ua_array_init(&m->own.array, &p->llc, false, words);
 	while (1u << m->line_shift < p->l1d.unit_bytes)
 		m->line_shift++;
-	m->line_mask = p->l1d.unit_bytes - 1u;
-	for (i = 0; i < 8; i++)
-		m->room[i] = p->l1d.unit_bytes - (i ? 1u << (i - 1) : 1);
 	ua_front_init(&m->data, &p->l1d, 1);
 	ua_front_init(&m->code, &p->l1i, UA_FRONT_WAYS);
+	for (i = 0; i < 8; i++)
+		m->room[i] = m->data.off ? 0 :
+			     VPMU_UARCH_WORD(UA_FRONT_LINE - (i ? 1u << (i - 1) : 1), 127);
 	ua_nowhere(m);
 	return words;
 }

@@ -14,17 +14,17 @@
 
 #define UA_PATH_LESS 2u	/* of btb_bits: the table of paths is so much smaller */
 
-/* What a conditional branch finds: of the branch itself (its habit, and whether habit or
- * history is believed), and by what came before it. All are counters from 0 to 3. */
-#define UA_OWN(habit, choice)	((habit) | (choice) << 2)
-#define UA_LEARN(own, global, taken) ((own) | (global) << 4 | (taken) << 6)
-
 /* Instructions are at odd addresses too; far ones must not fall together. */
 static inline uint32_t ua_hash(uint64_t a)
 {
 	a *= 0x9e3779b97f4a7c15ull;
 	return (uint32_t)(a >> 32);
 }
+
+/* What a conditional branch finds: of the branch itself (its habit, and whether habit or
+ * history is believed), and by what came before it. All are counters from 0 to 3. */
+#define UA_OWN(habit, choice)	((habit) | (choice) << 2)
+#define UA_LEARN(own, global, taken) ((own) | (global) << 4 | (taken) << 6)
 
 /* A conditional branch: was its direction predicted? */
 static inline bool ua_direction(struct ua_predict *b, uint32_t hash, bool taken)
@@ -44,18 +44,18 @@ static inline bool ua_known(struct ua_predict *b, uint32_t hash, uint64_t next, 
 {
 	struct ua_target *t = &b->btb[hash & b->btb_mask];
 
-	if (t->from == next && t->to == to)
+	if (UA_MOSTLY(t->from == next && t->to == to))
 		return true;
 	t->from = next;
 	t->to = to;
 	return false;
 }
 
-static inline bool ua_indirect(struct ua_predict *b, uint64_t next, uint64_t to)
+static inline bool ua_indirect(struct ua_predict *b, uint32_t hash, uint64_t next, uint64_t to)
 {
 	uint64_t who = next ^ b->taken;
 	struct ua_target *t = &b->path[ua_hash(who) & b->btb_mask >> UA_PATH_LESS];
-	bool by_path = t->from == who, known = ua_known(b, ua_hash(next), next, to);
+	bool by_path = t->from == who, known = ua_known(b, hash, next, to);
 	bool right = by_path ? t->to == to : known;
 
 	t->from = who;
@@ -63,20 +63,20 @@ static inline bool ua_indirect(struct ua_predict *b, uint64_t next, uint64_t to)
 	return right;
 }
 
-/* A branch whose next instruction in memory is @next has gone to @to. Returns what that
- * counts as, which costs time, or VPMU_UARCH_COUNTS: it was foreseen. */
+/* The branch at the end of @from has gone to @to. Returns what that counts as, which costs
+ * time (CLEARS: nobody foresees it), or VPMU_UARCH_COUNTS: it was foreseen. */
 static UA_INLINE enum vpmu_uarch_count ua_branch(struct ua_predict *b,
-						 enum vpmu_uarch_branch kind,
-						 uint64_t next, uint64_t to)
+						 const struct ua_last *from, uint64_t to)
 {
+	enum vpmu_uarch_branch kind = (enum vpmu_uarch_branch)from->branch;
+	uint32_t hash = from->hash;
+	uint64_t next = from->next;
 	enum vpmu_uarch_count wrong = VPMU_UARCH_COUNTS;
 	bool taken = kind != VPMU_UARCH_JCC || to != next;
-	uint32_t hash;
 
 	switch (kind) {
 	case VPMU_UARCH_JCC:
-		hash = ua_hash(next);
-		if (!ua_direction(b, hash, taken))
+		if (UA_RARELY(!ua_direction(b, hash, taken)))
 			wrong = taken ? VPMU_UARCH_MISP_TAKEN : VPMU_UARCH_MISP_NOT_TAKEN;
 		else if (taken && !ua_known(b, hash, next, to))
 			wrong = VPMU_UARCH_RESTEER;
@@ -87,23 +87,24 @@ static UA_INLINE enum vpmu_uarch_count ua_branch(struct ua_predict *b,
 	case VPMU_UARCH_JMP:
 		if (kind == VPMU_UARCH_CALL)
 			b->returns[b->top++ & b->depth_mask] = next;
-		if (!ua_known(b, ua_hash(next), next, to))
+		if (!ua_known(b, hash, next, to))
 			wrong = VPMU_UARCH_RESTEER;
 		break;
 	case VPMU_UARCH_CALL_INDIRECT:
 		b->returns[b->top++ & b->depth_mask] = next;
-		if (!ua_indirect(b, next, to))
+		if (!ua_indirect(b, hash, next, to))
 			wrong = VPMU_UARCH_MISP_CALL;
 		break;
 	case VPMU_UARCH_JMP_INDIRECT:
-		if (!ua_indirect(b, next, to))
+		if (!ua_indirect(b, hash, next, to))
 			wrong = VPMU_UARCH_MISP_JMP;
 		break;
 	case VPMU_UARCH_RET:
-		if (b->returns[--b->top & b->depth_mask] != to)
+		if (UA_RARELY(b->returns[--b->top & b->depth_mask] != to))
 			wrong = VPMU_UARCH_MISP_RET;
 		break;
 	case VPMU_UARCH_FAR:
+		return VPMU_UARCH_CLEARS;
 	case VPMU_UARCH_NO_BRANCH:
 		return wrong;
 	}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The stream of what a modelled CPU executes. Most of it finds all where it was: a line
- * that is at the front (struct ua_front), a branch that goes where it was foreseen. Of
- * that only sums are kept here, which are booked when something takes time or the batch
- * is over; the rest goes the long way (memory.c, account.c). Both count the same.
+ * The stream of what a modelled CPU executes. Most of it finds all where it was: a block
+ * that ran before (struct ua_known_block), a line that is at the front (struct ua_front),
+ * a branch that goes where it was foreseen. Of that only sums are kept here, which are
+ * booked when something takes time or the batch is over; the rest goes the long way
+ * (memory.c, account.c). Both count the same.
  */
 #include "predict.h"
 
@@ -12,7 +13,17 @@
 struct ua_sums {
 	uint32_t uops, load;      /* for ua_settle() */
 	uint32_t heavy, loads, stores, lines;
+	uint64_t usual;           /* what most blocks have of UA_RARE */
+	struct ua_last last;
+	uint64_t hit;             /* the last access, if that was quick; 0 */
 };
+
+static struct ua_sums ua_no_sums(const struct vpmu_uarch *u, struct ua_last last, uint64_t hit)
+{
+	return (struct ua_sums){
+		.usual = VPMU_UARCH_B_BANK(u->bank), .last = last, .hit = hit,
+	};
+}
 
 /* Before anything that looks at the account. */
 static UA_INLINE void ua_settle_sums(struct vpmu_uarch *u, struct ua_sums *s)
@@ -23,17 +34,17 @@ static UA_INLINE void ua_settle_sums(struct vpmu_uarch *u, struct ua_sums *s)
 }
 
 /* Of one bank. */
-static void ua_book(struct vpmu_uarch *u, const struct ua_sums *s)
+static void ua_book(struct vpmu_uarch *u, struct ua_sums s)
 {
 	bool slow = u->params->l1d_cycles > u->threshold;
 
-	ua_settle(u, s->uops, s->load);
-	ua_count(u, VPMU_UARCH_HEAVY, s->heavy);
-	ua_count(u, VPMU_UARCH_LOADS, s->loads);
-	ua_count(u, VPMU_UARCH_LOAD_L1, s->loads);
-	ua_count(u, VPMU_UARCH_LOAD_SLOW, slow ? s->loads : 0);
-	ua_count(u, VPMU_UARCH_STORES, s->stores);
-	ua_count(u, VPMU_UARCH_L1I_HIT, s->lines);
+	ua_settle(u, s.uops, s.load);
+	ua_count(u, VPMU_UARCH_HEAVY, s.heavy);
+	ua_count(u, VPMU_UARCH_LOADS, s.loads);
+	ua_count(u, VPMU_UARCH_LOAD_L1, s.loads);
+	ua_count(u, VPMU_UARCH_LOAD_SLOW, slow ? s.loads : 0);
+	ua_count(u, VPMU_UARCH_STORES, s.stores);
+	ua_count(u, VPMU_UARCH_L1I_HIT, s.lines);
 }
 
 /* ---- accesses ---- */
@@ -42,10 +53,14 @@ static void ua_book(struct vpmu_uarch *u, const struct ua_sums *s)
 static UA_INLINE bool ua_quick_access(const struct vpmu_uarch *u, uint64_t word)
 {
 	const struct ua_memory *m = &u->memory;
-	uint64_t linear = VPMU_UARCH_ADDRESS(word);
 
-	return (linear & m->line_mask) <= m->room[word >> 3 & 7] &&
-	       ua_at_front(&m->data, linear >> m->line_shift);
+	return ua_in_front(&m->data, word) <= m->room[word >> 3 & 7];
+}
+
+static UA_INLINE void ua_quick_load(struct ua_sums *s)
+{
+	s->load = s->uops + 1;
+	s->loads++;
 }
 
 /* By an address that comes out of a load? Its value may not be there yet. */
@@ -56,11 +71,12 @@ static UA_INLINE bool ua_quick_chain(struct vpmu_uarch *u, struct ua_sums *s)
 	uint64_t chain = s->load ? ua_now(a, s->load - 1) + hit : a->chain;
 
 	if (chain <= ua_now(a, s->uops)) {
-		s->load = s->uops + 1;
+		ua_quick_load(s);
 		return true;
 	}
 	if (a->waiting == UA_WAITS)
 		return false;
+	s->loads++;
 	a->chain = chain + hit;
 	s->load = 0;
 	ua_wait_push(a, &(struct ua_wait){
@@ -69,24 +85,15 @@ static UA_INLINE bool ua_quick_chain(struct vpmu_uarch *u, struct ua_sums *s)
 	return true;
 }
 
-static UA_INLINE bool ua_quick_load(struct vpmu_uarch *u, struct ua_sums *s, uint64_t word)
-{
-	if (!(word & VPMU_UARCH_DEPENDENT))
-		s->load = s->uops + 1;
-	else if (!ua_quick_chain(u, s))
-		return false;
-	s->loads++;
-	return true;
-}
-
 static UA_INLINE bool ua_quick_store(struct vpmu_uarch *u, struct ua_sums *s)
 {
 	struct ua_account *a = &u->account;
 	uint64_t now = ua_now(a, s->uops);
 
-	if (a->store[a->next_store] > now)
+	/* No two leave in the same cycle, so one has left if the last one is not later. */
+	if (UA_RARELY(a->store_last >= now + u->params->stores))
 		return false;
-	ua_leave(a, now, u->params->stores);
+	ua_leave(a, now);
 	s->stores++;
 	return true;
 }
@@ -101,30 +108,49 @@ static void ua_hit(struct vpmu_uarch *u, uint64_t word)
 
 /* ---- blocks ---- */
 
-static UA_INLINE void ua_fetch(struct vpmu_uarch *u, struct ua_sums *s, uint64_t linear,
-			       uint32_t bytes)
+static UA_INLINE uint64_t ua_line(const struct ua_memory *m, uint64_t linear)
+{
+	return linear >> m->line_shift << m->line_shift;
+}
+
+/* From the line at @first to that at @last, where all addresses may end; of no bytes, 0. */
+static UA_INLINE uint32_t ua_lines(const struct ua_memory *m, uint64_t first, uint64_t last)
+{
+	return (uint32_t)((last - first) >> m->line_shift) + 1;
+}
+
+static UA_INLINE void ua_fetch(struct vpmu_uarch *u, struct ua_sums *s, uint64_t first,
+			       uint64_t last)
 {
 	struct ua_memory *m = &u->memory;
-	uint32_t shift = m->line_shift;
-	uint64_t line = linear >> shift, end = (linear + bytes - 1) >> shift;
+	uint32_t n = ua_lines(m, first, last);
+	uint64_t bytes = 1ull << m->line_shift, line = first;
 
-	line += line == m->fetched;
-	for (; line <= end; line++) {
-		m->fetched = line;
-		if (ua_at_front(&m->code, line)) {
+	if (line == m->fetched && n) {
+		line += bytes;
+		n--;
+	}
+	for (; n--; line += bytes) {
+		if (UA_MOSTLY(ua_in_front(&m->code, VPMU_UARCH_WORD(line, 0)) == 0)) {
 			s->lines++;
 		} else {
 			ua_settle_sums(u, s);
-			ua_fetch_line(u, line << shift);
+			ua_fetch_line(u, line);
 		}
 	}
+	m->fetched = last;
 }
 
-/* A branch did not go where it was foreseen to. */
+/* A branch did not go where it was foreseen to, or never is foreseen. */
 static void ua_turned(struct vpmu_uarch *u, enum vpmu_uarch_count wrong)
 {
 	const struct vpmu_uarch_params *p = u->params;
 
+	if (wrong == VPMU_UARCH_CLEARS) {
+		ua_drain(u);
+		ua_stall(u, UA_DRAIN, p->clear_cycles);
+		return;
+	}
 	ua_count(u, wrong, 1);
 	if (wrong == VPMU_UARCH_RESTEER)
 		ua_stall(u, UA_FETCH, p->resteer_cycles);
@@ -135,33 +161,27 @@ static void ua_turned(struct vpmu_uarch *u, enum vpmu_uarch_count wrong)
 /* What runs next is known: so is where the last branch went. */
 static UA_INLINE void ua_arrive(struct vpmu_uarch *u, struct ua_sums *s, uint64_t address)
 {
-	enum vpmu_uarch_branch kind = u->more >> 24 & 7;
-	enum vpmu_uarch_count wrong;
+	enum vpmu_uarch_count wrong = ua_branch(&u->predict, &s->last, address);
 
-	if (kind == VPMU_UARCH_FAR) {
-		ua_settle_sums(u, s);
-		ua_drain(u);
-		ua_stall(u, UA_DRAIN, u->params->clear_cycles);
-		return;
-	}
-	wrong = ua_branch(&u->predict, kind, u->begin + (u->more >> 10 & 16383), address);
-	if (wrong != VPMU_UARCH_COUNTS) {
+	if (UA_RARELY(wrong != VPMU_UARCH_COUNTS)) {
 		ua_settle_sums(u, s);
 		ua_turned(u, wrong);
 	}
 }
 
 /* What few blocks have: another bank than the last one, more uops than instructions. */
-#define UA_RARE (VPMU_UARCH_B_BANK(3) | VPMU_UARCH_B_UOPS(4095))
+#define UA_RARE (VPMU_UARCH_B_BANK(3) | VPMU_UARCH_B_UOPS(4095) | VPMU_UARCH_B_DIVIDES(255))
 
-static void ua_rare(struct vpmu_uarch *u, struct ua_sums *s, uint64_t more)
+static UA_INLINE void ua_rare(struct vpmu_uarch *u, struct ua_sums *s, uint64_t more)
 {
 	uint32_t bank = more >> 27 & 3, heavy = more >> 32 & 4095;
+	uint64_t *epoch = &u->memory.code.epoch;
 
 	if (bank != u->bank) {
-		ua_book(u, s);
-		*s = (struct ua_sums){ 0 };
-		u->bank = bank;
+		ua_book(u, *s);
+		u->bank = (uint8_t)bank;
+		*epoch = *epoch / VPMU_BANK_COUNT * VPMU_BANK_COUNT + bank;
+		*s = ua_no_sums(u, s->last, s->hit);
 	}
 	s->uops += heavy;
 	s->heavy += heavy;
@@ -172,7 +192,7 @@ static UA_INLINE void ua_retire(struct vpmu_uarch *u, struct ua_sums *s)
 {
 	struct ua_account *a = &u->account;
 
-	while (a->waiting) {
+	while (UA_RARELY(a->waiting)) {
 		const struct ua_wait *w = &a->wait[a->first];
 
 		if (w->done <= ua_now(a, s->uops)) {
@@ -186,21 +206,54 @@ static UA_INLINE void ua_retire(struct vpmu_uarch *u, struct ua_sums *s)
 	}
 }
 
-static UA_INLINE void ua_block(struct vpmu_uarch *u, struct ua_sums *s, uint64_t begin,
-			       uint64_t more)
+/* It is not known as it is now. What is fetched may take the place of another line of it:
+ * then it is not known behind that either. */
+static UA_INLINE void ua_new_block(struct vpmu_uarch *u, struct ua_sums *s,
+				   struct ua_known_block *k, uint64_t begin, uint64_t more)
 {
-	ua_arrive(u, s, begin);
-	u->begin = begin;
-	u->more = more;
-	if ((more & UA_RARE) != VPMU_UARCH_B_BANK(u->bank))
+	struct ua_memory *m = &u->memory;
+	uint64_t next = begin + (more >> 10 & 16383), epoch;
+	uint64_t first = ua_line(m, begin), last = ua_line(m, next - 1);
+	bool rare = (more ^ s->usual) & UA_RARE;
+
+	s->last = (struct ua_last){ .next = next, .hash = ua_hash(next),
+				    .branch = more >> 24 & 7 };
+	if (rare)
 		ua_rare(u, s, more);
-	ua_fetch(u, s, begin, more >> 10 & 16383);
+	epoch = m->code.epoch;
+	ua_fetch(u, s, first, last);
+	if (!rare && !m->code.off && m->code.epoch == epoch)
+		*k = (struct ua_known_block){
+			.begin = begin, .more = more, .epoch = epoch, .as_last = s->last,
+			.first = first, .last = last, .lines = ua_lines(m, first, last),
+			.insns = more & 1023,
+		};
 	s->uops += more & 1023;
 	ua_retire(u, s);
 	if (more & VPMU_UARCH_B_DIVIDES(255)) {
 		ua_settle_sums(u, s);
 		ua_stall(u, UA_DIVIDE, (more >> 44 & 255) * u->params->divide_cycles);
 	}
+}
+
+static UA_INLINE void ua_block(struct vpmu_uarch *u, struct ua_sums *s, uint64_t begin,
+			       uint64_t more)
+{
+	struct ua_known_block *k = &u->known[(begin ^ begin >> 8) % UA_KNOWN];
+	struct ua_memory *m = &u->memory;
+
+	ua_arrive(u, s, begin);
+	if (UA_RARELY(k->begin != begin || k->more != more || k->epoch != m->code.epoch)) {
+		ua_new_block(u, s, k, begin, more);
+		return;
+	}
+	s->last.next = k->as_last.next; /* one by one, else they are not in registers */
+	s->last.hash = k->as_last.hash;
+	s->last.branch = k->as_last.branch;
+	s->lines += k->lines - (k->first == m->fetched);
+	m->fetched = k->last;
+	s->uops += k->insns;
+	ua_retire(u, s);
 }
 
 /* ---- the stream ---- */
@@ -241,23 +294,45 @@ static void ua_word(struct vpmu_uarch *u, uint64_t word)
 /* What changes nothing but sums. */
 static UA_INLINE bool ua_quick(struct vpmu_uarch *u, struct ua_sums *s, uint64_t word)
 {
-	uint32_t kind = word & VPMU_UARCH_KIND;
+	uint32_t kind = word & (VPMU_UARCH_KIND | VPMU_UARCH_DEPENDENT);
 
-	if (kind > VPMU_UARCH_MODIFY || !ua_quick_access(u, word))
+	if (UA_RARELY(!ua_quick_access(u, word)))
 		return false;
-	if (kind == VPMU_UARCH_LOAD)
-		return ua_quick_load(u, s, word);
+	if (kind == VPMU_UARCH_LOAD) {
+		ua_quick_load(s);
+		return true;
+	}
 	if (kind == VPMU_UARCH_STORE)
 		return ua_quick_store(u, s);
-	return !(word & VPMU_UARCH_DEPENDENT) && ua_quick_store(u, s) &&
-	       ua_quick_load(u, s, word);
+	if (kind == (VPMU_UARCH_LOAD | VPMU_UARCH_DEPENDENT))
+		return ua_quick_chain(u, s);
+	if (kind != VPMU_UARCH_MODIFY || !ua_quick_store(u, s))
+		return false;
+	ua_quick_load(s);
+	return true;
+}
+
+/* By value, so that the sums can be in registers elsewhere. */
+static struct ua_sums ua_slow(struct vpmu_uarch *u, struct ua_sums s, uint64_t word)
+{
+	uint32_t kind = word & VPMU_UARCH_KIND;
+
+	if (kind <= VPMU_UARCH_MODIFY)
+		s.hit = 0;
+	if (kind == VPMU_UARCH_EVENT) {
+		ua_arrive(u, &s, VPMU_UARCH_ADDRESS(word));
+		s.last.branch = VPMU_UARCH_NO_BRANCH;
+	}
+	ua_settle_sums(u, &s);
+	ua_word(u, word);
+	return s;
 }
 
 /* One loop, so that what is inline is there once. */
 static void ua_batch(struct vpmu_uarch *u, const uint64_t *words, const uint64_t *end)
 {
-	struct ua_sums s = { 0 };
-	uint64_t word, begin, hit = 0;
+	struct ua_sums s = ua_no_sums(u, u->last_block, 0);
+	uint64_t word, begin;
 
 	begin = u->half_begin;
 	if (u->half) {
@@ -268,29 +343,23 @@ static void ua_batch(struct vpmu_uarch *u, const uint64_t *words, const uint64_t
 		word = *words++;
 		if ((word & VPMU_UARCH_KIND) == VPMU_UARCH_BLOCK) {
 			begin = VPMU_UARCH_ADDRESS(word);
-			if (words == end) {
+			if (UA_RARELY(words == end)) {
 				u->half_begin = begin;
 				u->half = true;
 				break;
 			}
 half:
 			ua_block(u, &s, begin, *words++);
-		} else if (ua_quick(u, &s, word)) {
-			hit = word;
+		} else if (UA_MOSTLY(ua_quick(u, &s, word))) {
+			s.hit = word;
 		} else {
-			if ((word & VPMU_UARCH_KIND) <= VPMU_UARCH_MODIFY)
-				hit = 0;
-			if ((word & VPMU_UARCH_KIND) == VPMU_UARCH_EVENT) {
-				ua_arrive(u, &s, VPMU_UARCH_ADDRESS(word));
-				u->more = 0;
-			}
-			ua_settle_sums(u, &s);
-			ua_word(u, word);
+			s = ua_slow(u, s, word);
 		}
 	}
-	ua_book(u, &s);
-	if (hit)
-		ua_hit(u, hit);
+	u->last_block = s.last;
+	ua_book(u, s);
+	if (s.hit)
+		ua_hit(u, s.hit);
 }
 
 void vpmu_uarch_run(struct vpmu_uarch *u, const uint64_t *words, size_t n)

@@ -7,6 +7,10 @@
 
 /* What each word of the stream goes through: calls would take a tenth of the time. */
 #define UA_INLINE inline __attribute__((always_inline))
+/* Which way the compiler lays out without a jump: jumps that are taken are most of what
+ * the common case costs. */
+#define UA_MOSTLY(x) __builtin_expect(!!(x), 1)
+#define UA_RARELY(x) __builtin_expect(!!(x), 0)
 
 /* ---- array.c: tags ---- */
 
@@ -75,7 +79,7 @@ struct ua_account {
 	uint64_t fill[UA_FILLS_MAX];   /* when each fill buffer is free; a ring */
 	uint64_t store[UA_STORES_MAX]; /* when each store leaves; a ring */
 	uint64_t store_last;
-	uint32_t next_fill, next_store, next_coming;
+	uint32_t next_fill, n_stores, next_coming;
 	struct {
 		uint64_t line, done;
 	} coming[UA_COMING];
@@ -138,6 +142,7 @@ struct ua_stream {
 
 #define UA_FRONT 64u	/* sets of a first level, and of its TLB, that are told apart */
 #define UA_FRONT_WAYS 8u
+#define UA_FRONT_LINE 64u /* bytes: what today's CPUs have; nothing is known with others */
 
 /*
  * Lines of a first level by their linear addresses that another access would find there,
@@ -145,10 +150,12 @@ struct ua_stream {
  * set or marked, is not on its way, and its page is marked.
  */
 struct ua_front {
-	uint64_t line[UA_FRONT * UA_FRONT_WAYS]; /* UA_NOWHERE: none is known */
+	uint64_t line[UA_FRONT * UA_FRONT_WAYS]; /* as VPMU_UARCH_WORD() of its first byte */
 	uint64_t by_page[UA_FRONT]; /* sets of lines, by the TLB's set of their page */
 	uint32_t mask;
 	uint32_t set_mask;
+	uint64_t epoch;           /* another one when a line goes; modulo VPMU_BANK_COUNT it is
+				     the bank, of code */
 	bool off;                 /* the geometry allows no lookup by linear addresses */
 };
 
@@ -157,15 +164,14 @@ struct ua_memory {
 	struct ua_front code;
 	struct ua_array l1i, l1d, l2, itlb, dtlb, stlb;
 	struct vpmu_uarch_llc *llc, own;
-	uint64_t fetched;     /* the line that was fetched last */
+	uint64_t fetched;     /* the line that was fetched last, by its first byte */
 	uint64_t code_page;   /* of 4 KiB, that it is in, and where that is */
 	uint64_t code_physical;
 	uint64_t data_page;   /* likewise, of the access that was translated last */
 	uint64_t data_physical;
 	uint32_t code_set, data_set; /* of the TLBs, that those are in */
 	uint8_t line_shift;
-	uint32_t line_mask;
-	uint32_t room[8];     /* where in its line an access may begin, by its size's code */
+	uint64_t room[8];     /* where in its line an access may begin, by its size's code */
 	uint32_t streams_used;
 	struct ua_stream stream[UA_STREAMS];
 };
@@ -197,7 +203,32 @@ struct ua_predict {
 
 size_t ua_predict_words(const struct vpmu_uarch_params *p);
 uint64_t *ua_predict_init(struct vpmu_uarch *u, uint64_t *words);
+
+/* ---- stream.c ---- */
+
+/* The block that ran last, whose branch goes to the next one. */
+struct ua_last {
+	uint64_t next;        /* where it ends */
+	uint32_t hash;        /* ua_hash() of that */
+	uint32_t branch;      /* enum vpmu_uarch_branch; NO_BRANCH also when it is known
+				 where that went */
+};
+
+/*
+ * A block as it ran before: of its second word nothing is rare (stream.c), and to fetch
+ * its lines would find them all and change nothing while the epoch is this.
+ */
+struct ua_known_block {
+	uint64_t begin, more;     /* its words */
+	uint64_t epoch;           /* of struct ua_front */
+	struct ua_last as_last;
+	uint64_t first, last;     /* lines, by their first bytes */
+	uint32_t lines, insns;
+};
+#define UA_KNOWN 1024u
+
 struct vpmu_uarch {
+	struct ua_known_block known[UA_KNOWN]; /* each in one line of the host's cache */
 	const struct vpmu_uarch_params *params;
 	uint64_t (*translate)(void *ctx, uint64_t linear, uint8_t *shift);
 	void *ctx;
@@ -205,8 +236,7 @@ struct vpmu_uarch {
 	uint8_t bank;
 	bool half;                /* of a block that began here the second word has not come */
 	uint64_t half_begin;
-	uint64_t begin, more;     /* the last block; @more is 0 when it is known where
-				     that has gone */
+	struct ua_last last_block;
 	struct ua_account account;
 	struct ua_memory memory;
 	struct ua_predict predict;
@@ -242,19 +272,27 @@ static inline void ua_wait_pop(struct ua_account *a)
 }
 
 /* A store is done at @done, if those before it are: one leaves in a cycle. */
-static inline void ua_leave(struct ua_account *a, uint64_t done, uint32_t stores)
+static inline void ua_leave(struct ua_account *a, uint64_t done)
 {
-	if (++a->store_last < done)
-		a->store_last = done;
-	a->store[a->next_store] = a->store_last;
-	if (++a->next_store == stores)
-		a->next_store = 0;
+	uint64_t last = a->store_last + 1;
+
+	if (last < done)
+		last = done;
+	a->store_last = last;
+	a->store[a->n_stores++ % UA_STORES_MAX] = last;
 }
 
-/* Is it at the front, so that nothing moves? */
-static inline bool ua_at_front(const struct ua_front *f, uint64_t line)
+/* When the store buffer, of so many, has room for another one. */
+static inline uint64_t ua_room(const struct ua_account *a, uint32_t stores)
 {
-	return f->line[line & f->mask] == line;
+	return a->store[(a->n_stores - stores) % UA_STORES_MAX];
+}
+
+/* How far it is behind the beginning of the line at the front that it may be in; all as
+ * words of the stream, whose other bits come to less than a byte. */
+static inline uint64_t ua_in_front(const struct ua_front *f, uint64_t word)
+{
+	return word - f->line[word / VPMU_UARCH_WORD(UA_FRONT_LINE, 0) & f->mask];
 }
 
 #endif /* VPMU_UARCH_INTERNAL_H */

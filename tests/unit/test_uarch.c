@@ -592,8 +592,8 @@ static void any_stream_is_gone_through_alike(void **state)
  * A program of hot and of colder places, where one load of @dependent waits for the one
  * before, or one of nothing but such loads, if that is 1. @forget has the model forget
  * before each word what it knows of places, by a page that nobody uses, so that it looks
- * up each. Blocks next to one another lie on lines of their own, as forgetting fetches a
- * line once more.
+ * up each. Blocks next to one another lie on lines of their own, one or two, as forgetting
+ * fetches a line once more.
  */
 static void a_program(struct rig *r, uint32_t blocks, uint32_t dependent, bool forget)
 {
@@ -602,20 +602,22 @@ static void a_program(struct rig *r, uint32_t blocks, uint32_t dependent, bool f
 	uint32_t i, n, kind;
 
 	for (i = 0; i < blocks; i++) {
-		uint64_t more = VPMU_UARCH_B_INSNS(1 + random_below(&seed, 9)) |
-				VPMU_UARCH_B_LENGTH(4 + random_below(&seed, 28)) |
-				VPMU_UARCH_B_BRANCH(dependent > 1 ? random_below(&seed, 6)
-								  : VPMU_UARCH_NO_BRANCH) |
-				VPMU_UARCH_B_BANK(random_below(&seed, 50) ? VPMU_BANK_USER
-									  : VPMU_BANK_KERNEL);
+		uint64_t place, more;
 
-		if (!random_below(&seed, 30))
-			more |= VPMU_UARCH_B_UOPS(random_below(&seed, 40)) |
-				VPMU_UARCH_B_DIVIDES(random_below(&seed, 3));
+		n = spans[dependent == 1 ? 0 : random_below(&seed, 16) ? 2 : 3];
+		at = 0x400000 + 4 * LINE * random_below(&seed, n / (4 * LINE)) + 2 * LINE * (i & 1);
+		place = random_below(&seed, 8) ? at : i; /* what it is mostly, or another one */
+		more = VPMU_UARCH_B_INSNS(1 + random_below(&place, 9)) |
+		       VPMU_UARCH_B_LENGTH(4 + random_below(&place, 2 * LINE - 4)) |
+		       VPMU_UARCH_B_BRANCH(dependent > 1 ? random_below(&place, 6)
+							 : VPMU_UARCH_NO_BRANCH) |
+		       VPMU_UARCH_B_BANK(random_below(&seed, 50) ? VPMU_BANK_USER
+								 : VPMU_BANK_KERNEL);
+		if (!random_below(&place, 30))
+			more |= VPMU_UARCH_B_UOPS(random_below(&place, 40)) |
+				VPMU_UARCH_B_DIVIDES(random_below(&place, 3));
 		if (forget)
 			push(r, VPMU_UARCH_WORD(1ull << 40, VPMU_UARCH_UNMAP));
-		n = spans[dependent == 1 ? 0 : random_below(&seed, 16) ? 2 : 3];
-		at = 0x400000 + 2 * LINE * random_below(&seed, n / (2 * LINE)) + LINE * (i & 1);
 		push(r, VPMU_UARCH_WORD(at, VPMU_UARCH_BLOCK));
 		push(r, more);
 		for (n = random_below(&seed, 6); n; n--) {
@@ -642,7 +644,13 @@ static void what_is_known_of_places_changes_no_count(void **state)
 {
 	static const struct {
 		uint32_t fills, stores, window, dependent;
-	} cpu[] = { { 8, 16, 128, 3 }, { 2, 1, 16, 3 }, { 32, 128, 4000, 1 } };
+		uint32_t l1i_sets, itlb_sets;
+	} cpu[] = {
+		{ 8, 16, 128, 3, 16, 4 },
+		{ 2, 1, 16, 3, 1, 1 },      /* a block may take the place of itself */
+		{ 32, 128, 4000, 1, 16, 4 },
+		{ 8, 16, 128, 3, 128, 1 },  /* more sets than can be known */
+	};
 	struct rig *r = *state;
 	struct vpmu_uarch_counts first;
 	uint32_t i;
@@ -651,6 +659,8 @@ static void what_is_known_of_places_changes_no_count(void **state)
 		r->params.fills = (uint16_t)cpu[i].fills;
 		r->params.stores = (uint16_t)cpu[i].stores;
 		r->params.window = (uint16_t)cpu[i].window;
+		r->params.l1i.sets = cpu[i].l1i_sets;
+		r->params.itlb.sets = cpu[i].itlb_sets;
 		r->params.prefetch = i ? 0 : 4;
 		again(r);
 		a_program(r, 100000, cpu[i].dependent, false);
@@ -660,6 +670,53 @@ static void what_is_known_of_places_changes_no_count(void **state)
 		assert_memory_equal(&first, vpmu_uarch_counts(r->u), sizeof(first));
 	}
 	again(r); /* whose clean-up looks at one bank */
+}
+
+/* Two blocks of each of two lines, in turns: where the line is another one it is fetched. */
+static void a_line_is_fetched_once_until_another_one_is(void **state)
+{
+	struct rig *r = *state;
+	uint32_t i, fetched = 0;
+
+	for (i = 0; i < 400; i++) {
+		uint32_t line = i / 4 % 2; /* four times in the same one */
+
+		block(r, 0x400000 + line * LINE + i % 2 * 16, 2, 16, VPMU_UARCH_NO_BRANCH);
+		fetched += i % 4 == 0;
+	}
+	assert_int_equal(count(r, VPMU_UARCH_L1I_HIT) +
+			 sum(r, VPMU_UARCH_CODE_L2, VPMU_UARCH_CODE_DRAM), fetched);
+	assert_int_equal(count(r, VPMU_UARCH_ITLB_WALK), 1);
+	push(r, VPMU_UARCH_WORD(0, VPMU_UARCH_UNMAP) | VPMU_UARCH_BYTES(0));
+	for (i = 0; i < 4; i++)
+		block(r, 0x400000, 2, 16, VPMU_UARCH_NO_BRANCH);
+	assert_int_equal(count(r, VPMU_UARCH_L1I_HIT) +
+			 sum(r, VPMU_UARCH_CODE_L2, VPMU_UARCH_CODE_DRAM), fetched + 1);
+	assert_int_equal(count(r, VPMU_UARCH_ITLB_WALK), 2);
+}
+
+/* Whatever stands for no line is not taken for one. */
+static void no_line_is_known_before_it_is_fetched(void **state)
+{
+	static const struct vpmu_uarch_geometry l1[] = {
+		{ 16, 4, LINE }, { 1, 4, LINE }, { 2, 1, LINE }, { 128, 2, LINE },
+	};
+	struct rig *r = *state;
+	uint32_t i;
+	uint64_t at;
+
+	for (i = 0; i < COUNT_OF(l1); i++) {
+		r->params.l1i = r->params.l1d = l1[i];
+		for (at = 0; at < 256 * LINE; at += LINE) {
+			again(r);
+			block(r, at, 1, 4, VPMU_UARCH_NO_BRANCH);
+			load(r, at + 4, 0);
+			assert_int_equal(count(r, VPMU_UARCH_CODE_DRAM), 1);
+			assert_int_equal(count(r, VPMU_UARCH_LOAD_L1), 0);
+		}
+	}
+	r->params = small;
+	again(r);
 }
 
 /* Four pages fill a set; of the fifth and sixth, which one goes is known. */
@@ -764,6 +821,8 @@ int main(void)
 		T(large_pages_reach_further),
 		T(any_stream_is_gone_through_alike),
 		T(what_is_known_of_places_changes_no_count),
+		T(a_line_is_fetched_once_until_another_one_is),
+		T(no_line_is_known_before_it_is_fetched),
 		T(a_tlb_keeps_what_is_used_again),
 		T(accesses_are_told_apart),
 		T(two_cpus_share_a_last_level),

@@ -829,7 +829,7 @@ void vpmu_uarch_attach(X86VPMU *v)
         return;
     }
     uarch_config(v, &cfg);
-    v->uarch.model = g_malloc0(vpmu_uarch_size(&cfg));
+    v->uarch.model = qemu_memalign(64, vpmu_uarch_size(&cfg));
     if (vpmu_uarch_init(v->uarch.model, &cfg)) {
         g_assert_not_reached();
     }
@@ -848,7 +848,7 @@ void vpmu_uarch_detach(X86VPMU *v)
         for (int i = 0; i < X86_STREAM_BUFFERS; i++) {
             qemu_vfree(v->uarch.buffer[i]);
         }
-        g_free(v->uarch.model);
+        qemu_vfree(v->uarch.model);
         v->uarch.model = NULL;
     }
 }
