@@ -26,6 +26,7 @@ static void ua_front_clear(struct ua_front *f)
 	uint32_t i;
 
 	f->epoch += VPMU_BANK_COUNT;
+	f->page_epoch++;
 	for (i = 0; i < UA_FRONT * UA_FRONT_WAYS; i++)
 		f->line[i] = ua_front_none(f, i);
 	for (i = 0; i < UA_FRONT; i++)
@@ -64,6 +65,7 @@ static void ua_front_page(struct ua_front *f, uint32_t tlb_set)
 	uint64_t *sets = &f->by_page[tlb_set % UA_FRONT];
 	uint32_t set;
 
+	f->page_epoch++;
 	for (set = 0; set < UA_FRONT && *sets >> set; set++)
 		if (*sets >> set & 1)
 			ua_front_drop(f, set);
@@ -73,8 +75,6 @@ static void ua_front_page(struct ua_front *f, uint32_t tlb_set)
 static void ua_nowhere(struct ua_memory *m)
 {
 	m->fetched = UA_NOWHERE;
-	m->code_page = UA_NOWHERE;
-	m->data_page = UA_NOWHERE;
 	ua_front_clear(&m->data);
 	ua_front_clear(&m->code);
 }
@@ -161,21 +161,40 @@ out:
 	return place;
 }
 
-/* The page that was translated last is marked. */
+static UA_INLINE struct ua_known_page *ua_page(struct ua_front *f, uint64_t linear)
+{
+	return &f->page[(linear >> UA_PAGE_SHIFT) % UA_PAGES];
+}
+
+/* NULL: it may not be marked. */
+static UA_INLINE struct ua_known_page *ua_known_page(struct ua_front *f, uint64_t linear)
+{
+	struct ua_known_page *k = ua_page(f, linear);
+
+	return (linear ^ k->linear) <= UA_IN_PAGE && k->epoch == f->page_epoch ? k : NULL;
+}
+
+static UA_INLINE struct ua_place ua_place(struct vpmu_uarch *u, struct ua_array *tlb,
+					  struct ua_front *front, uint64_t linear)
+{
+	const struct ua_known_page *k = ua_known_page(front, linear);
+	struct ua_place place;
+
+	if (k)
+		return (struct ua_place){
+			.physical = k->physical | (linear & UA_IN_PAGE), .set = k->set,
+		};
+	place = ua_translate(u, tlb, front, linear);
+	*ua_page(front, linear) = (struct ua_known_page){
+		.linear = linear & ~UA_IN_PAGE, .physical = place.physical & ~UA_IN_PAGE,
+		.epoch = front->page_epoch, .set = place.set,
+	};
+	return place;
+}
+
 static UA_INLINE struct ua_place ua_data_place(struct vpmu_uarch *u, uint64_t linear)
 {
-	struct ua_memory *m = &u->memory;
-	struct ua_place place = {
-		.physical = m->data_physical | (linear & UA_IN_PAGE), .set = m->data_set,
-	};
-
-	if ((linear ^ m->data_page) <= UA_IN_PAGE)
-		return place;
-	place = ua_translate(u, &m->dtlb, &m->data, linear);
-	m->data_set = place.set;
-	m->data_page = linear & ~UA_IN_PAGE;
-	m->data_physical = place.physical & ~UA_IN_PAGE;
-	return place;
+	return ua_place(u, &u->memory.dtlb, &u->memory.data, linear);
 }
 
 void ua_unmap(struct vpmu_uarch *u, uint64_t linear, bool all)
@@ -321,7 +340,7 @@ static UA_INLINE void ua_count_walks(struct vpmu_uarch *u, uint8_t tlb, bool loa
 		ua_count(u, tlb == 1 ? VPMU_UARCH_DTLB_STORE_L2 : VPMU_UARCH_DTLB_STORE_WALK, 1);
 }
 
-void ua_access(struct vpmu_uarch *u, uint64_t word, bool load, bool store)
+static UA_INLINE void ua_any_access(struct vpmu_uarch *u, uint64_t word, bool load, bool store)
 {
 	static const uint8_t found[] = {
 		[VPMU_UARCH_AT_L1] = VPMU_UARCH_LOAD_L1, [VPMU_UARCH_AT_FB] = VPMU_UARCH_LOAD_FB,
@@ -371,6 +390,32 @@ void ua_access(struct vpmu_uarch *u, uint64_t word, bool load, bool store)
 		ua_drain(u);
 }
 
+bool ua_to_front(struct vpmu_uarch *u, uint64_t word)
+{
+	struct ua_memory *m = &u->memory;
+	uint64_t linear = VPMU_UARCH_ADDRESS(word), line;
+	const struct ua_known_page *k = ua_known_page(&m->data, linear);
+
+	if (m->data.off || !k ||
+	    (word & VPMU_UARCH_WORD(UA_FRONT_LINE - 1, 127)) > m->room[word >> 3 & 7])
+		return false;
+	line = (k->physical | (linear & UA_IN_PAGE)) >> m->line_shift;
+	if (u->account.coming_lines >> (line & 63) & 1 || !ua_array_find(&m->l1d, line, NULL))
+		return false;
+	ua_front_put(&m->data, linear >> m->line_shift, k->set);
+	return true;
+}
+
+void ua_access(struct vpmu_uarch *u, uint64_t word)
+{
+	if (!(word & VPMU_UARCH_STORE))
+		ua_any_access(u, word, true, false);
+	else if (!(word & VPMU_UARCH_LOAD))
+		ua_any_access(u, word, false, true);
+	else
+		ua_any_access(u, word, true, true);
+}
+
 void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear)
 {
 	struct ua_place place = ua_data_place(u, linear);
@@ -378,34 +423,17 @@ void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear)
 	ua_prefetch(u, place.physical >> u->memory.line_shift);
 }
 
-/* The page that was fetched from last is marked. */
-static UA_INLINE struct ua_place ua_code_place(struct vpmu_uarch *u, uint64_t linear)
-{
-	struct ua_memory *m = &u->memory;
-	struct ua_place place = {
-		.physical = m->code_physical | (linear & UA_IN_PAGE), .set = m->code_set,
-	};
-
-	if ((linear ^ m->code_page) <= UA_IN_PAGE)
-		return place;
-	place = ua_translate(u, &m->itlb, &m->code, linear);
-	m->code_set = place.set;
-	m->code_page = linear & ~UA_IN_PAGE;
-	m->code_physical = place.physical & ~UA_IN_PAGE;
-	if (place.tlb)
-		ua_count(u, place.tlb == 1 ? VPMU_UARCH_ITLB_L2 : VPMU_UARCH_ITLB_WALK, 1);
-	return place;
-}
-
 void ua_fetch_line(struct vpmu_uarch *u, uint64_t linear)
 {
 	struct ua_memory *m = &u->memory;
 	const struct vpmu_uarch_params *p = u->params;
-	struct ua_place place = ua_code_place(u, linear);
+	struct ua_place place = ua_place(u, &m->itlb, &m->code, linear);
 	uint64_t line = place.physical >> m->line_shift;
 	uint32_t cycles = place.cycles;
 	enum vpmu_uarch_level level;
 
+	if (place.tlb)
+		ua_count(u, place.tlb == 1 ? VPMU_UARCH_ITLB_L2 : VPMU_UARCH_ITLB_WALK, 1);
 	if (ua_marked_find(&m->l1i, line, NULL)) {
 		ua_count(u, VPMU_UARCH_L1I_HIT, 1);
 	} else {

@@ -239,7 +239,7 @@ static UA_INLINE void ua_new_block(struct vpmu_uarch *u, struct ua_sums *s,
 static UA_INLINE void ua_block(struct vpmu_uarch *u, struct ua_sums *s, uint64_t begin,
 			       uint64_t more)
 {
-	struct ua_known_block *k = &u->known[(begin ^ begin >> 8) % UA_KNOWN];
+	struct ua_known_block *k = &u->known[(begin ^ begin >> 10) % UA_KNOWN];
 	struct ua_memory *m = &u->memory;
 
 	ua_arrive(u, s, begin);
@@ -265,13 +265,9 @@ static void ua_word(struct vpmu_uarch *u, uint64_t word)
 
 	switch ((enum vpmu_uarch_kind)(word & VPMU_UARCH_KIND)) {
 	case VPMU_UARCH_LOAD:
-		ua_access(u, word, true, false);
-		break;
 	case VPMU_UARCH_STORE:
-		ua_access(u, word, false, true);
-		break;
 	case VPMU_UARCH_MODIFY:
-		ua_access(u, word, true, true);
+		ua_access(u, word);
 		break;
 	case VPMU_UARCH_SOFT_PREFETCH:
 		ua_soft_prefetch(u, address);
@@ -296,7 +292,8 @@ static UA_INLINE bool ua_quick(struct vpmu_uarch *u, struct ua_sums *s, uint64_t
 {
 	uint32_t kind = word & (VPMU_UARCH_KIND | VPMU_UARCH_DEPENDENT);
 
-	if (UA_RARELY(!ua_quick_access(u, word)))
+	if (UA_RARELY(!ua_quick_access(u, word)) &&
+	    ((word & VPMU_UARCH_KIND) > VPMU_UARCH_MODIFY || !ua_to_front(u, word)))
 		return false;
 	if (kind == VPMU_UARCH_LOAD) {
 		ua_quick_load(s);

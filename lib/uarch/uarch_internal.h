@@ -144,12 +144,21 @@ struct ua_stream {
 #define UA_FRONT_WAYS 8u
 #define UA_FRONT_LINE 64u /* bytes: what today's CPUs have; nothing is known with others */
 
+/* A page of 4 KiB that is marked in its TLB while the epoch is this. */
+#define UA_PAGES 64u
+struct ua_known_page {
+	uint64_t linear, physical, epoch;
+	uint32_t set;             /* of the TLB */
+};
+
 /*
  * Lines of a first level by their linear addresses that another access would find there,
  * change nothing by that, and take no time beyond a hit's: each is the most recent of its
  * set or marked, is not on its way, and its page is marked.
  */
 struct ua_front {
+	struct ua_known_page page[UA_PAGES];
+	uint64_t page_epoch;      /* another one when a mark may have gone; never 0 */
 	uint64_t line[UA_FRONT * UA_FRONT_WAYS]; /* as VPMU_UARCH_WORD() of its first byte */
 	uint64_t by_page[UA_FRONT]; /* sets of lines, by the TLB's set of their page */
 	uint32_t mask;
@@ -165,11 +174,6 @@ struct ua_memory {
 	struct ua_array l1i, l1d, l2, itlb, dtlb, stlb;
 	struct vpmu_uarch_llc *llc, own;
 	uint64_t fetched;     /* the line that was fetched last, by its first byte */
-	uint64_t code_page;   /* of 4 KiB, that it is in, and where that is */
-	uint64_t code_physical;
-	uint64_t data_page;   /* likewise, of the access that was translated last */
-	uint64_t data_physical;
-	uint32_t code_set, data_set; /* of the TLBs, that those are in */
 	uint8_t line_shift;
 	uint64_t room[8];     /* where in its line an access may begin, by its size's code */
 	uint32_t streams_used;
@@ -179,7 +183,9 @@ struct ua_memory {
 size_t ua_memory_words(const struct vpmu_uarch_params *p, bool llc);
 uint64_t *ua_memory_init(struct vpmu_uarch *u, struct vpmu_uarch_llc *llc, uint64_t *words);
 void ua_fetch_line(struct vpmu_uarch *u, uint64_t linear);
-void ua_access(struct vpmu_uarch *u, uint64_t word, bool load, bool store);
+void ua_access(struct vpmu_uarch *u, uint64_t word);
+/* An access to one line that is in L1D, and whose page is marked: it is at the front now. */
+bool ua_to_front(struct vpmu_uarch *u, uint64_t word);
 void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear);
 void ua_unmap(struct vpmu_uarch *u, uint64_t linear, bool all);
 
@@ -225,7 +231,7 @@ struct ua_known_block {
 	uint64_t first, last;     /* lines, by their first bytes */
 	uint32_t lines, insns;
 };
-#define UA_KNOWN 1024u
+#define UA_KNOWN 2048u
 
 struct vpmu_uarch {
 	struct ua_known_block known[UA_KNOWN]; /* each in one line of the host's cache */

@@ -625,6 +625,9 @@ static void a_program(struct rig *r, uint32_t blocks, uint32_t dependent, bool f
 			uint64_t address = random_below(&seed, span);
 
 			kind = VPMU_UARCH_LOAD + random_below(&seed, 3);
+			if (!random_below(&seed, 16))
+				push(r, VPMU_UARCH_WORD(0x10000000 + address,
+							VPMU_UARCH_SOFT_PREFETCH));
 			if (random_below(&seed, 8))
 				address &= ~7ull;
 			if (random_below(&seed, 2))
