@@ -340,7 +340,7 @@ static UA_INLINE void ua_count_walks(struct vpmu_uarch *u, uint8_t tlb, bool loa
 		ua_count(u, tlb == 1 ? VPMU_UARCH_DTLB_STORE_L2 : VPMU_UARCH_DTLB_STORE_WALK, 1);
 }
 
-static UA_INLINE void ua_any_access(struct vpmu_uarch *u, uint64_t word, bool load, bool store)
+void ua_access(struct vpmu_uarch *u, uint64_t word)
 {
 	static const uint8_t found[] = {
 		[VPMU_UARCH_AT_L1] = VPMU_UARCH_LOAD_L1, [VPMU_UARCH_AT_FB] = VPMU_UARCH_LOAD_FB,
@@ -350,6 +350,7 @@ static UA_INLINE void ua_any_access(struct vpmu_uarch *u, uint64_t word, bool lo
 	struct ua_memory *m = &u->memory;
 	uint32_t code = (uint32_t)word >> 3 & 7, bytes = code ? 1u << (code - 1) : 1;
 	uint64_t linear = VPMU_UARCH_ADDRESS(word), end = linear + bytes - 1, line;
+	bool load = word & VPMU_UARCH_LOAD, store = word & VPMU_UARCH_STORE;
 	bool flag = word & VPMU_UARCH_DEPENDENT, both = load && store;
 	struct ua_place place = ua_data_place(u, linear);
 	bool split = linear >> m->line_shift != end >> m->line_shift;
@@ -404,16 +405,6 @@ bool ua_to_front(struct vpmu_uarch *u, uint64_t word)
 		return false;
 	ua_front_put(&m->data, linear >> m->line_shift, k->set);
 	return true;
-}
-
-void ua_access(struct vpmu_uarch *u, uint64_t word)
-{
-	if (!(word & VPMU_UARCH_STORE))
-		ua_any_access(u, word, true, false);
-	else if (!(word & VPMU_UARCH_LOAD))
-		ua_any_access(u, word, false, true);
-	else
-		ua_any_access(u, word, true, true);
 }
 
 void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear)
