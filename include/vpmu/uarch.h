@@ -111,8 +111,8 @@ enum vpmu_uarch_kind {
 #define VPMU_UARCH_DEPENDENT		(1u << 6) /* its address came out of a load */
 
 /* The second word of a block: all are known when it is translated. */
-#define VPMU_UARCH_B_INSNS(n)		((uint64_t)(n))          /* 1 to 1023 */
-#define VPMU_UARCH_B_LENGTH(bytes)	((uint64_t)(bytes) << 10) /* 1 to 16383 */
+#define VPMU_UARCH_B_INSNS(n)		((uint64_t)(n))          /* 0 to 1023 */
+#define VPMU_UARCH_B_LENGTH(bytes)	((uint64_t)(bytes) << 10) /* 0 to 16383 */
 #define VPMU_UARCH_B_BRANCH(kind)	((uint64_t)(kind) << 24) /* enum vpmu_uarch_branch */
 #define VPMU_UARCH_B_BANK(bank)		((uint64_t)(bank) << 27) /* enum vpmu_bank */
 #define VPMU_UARCH_B_UOPS(n)		((uint64_t)(n) << 32)    /* 0 to 4095: beyond one

@@ -397,8 +397,7 @@ bool ua_to_front(struct vpmu_uarch *u, uint64_t word)
 	uint64_t linear = VPMU_UARCH_ADDRESS(word), line;
 	const struct ua_known_page *k = ua_known_page(&m->data, linear);
 
-	if (m->data.off || !k ||
-	    (word & VPMU_UARCH_WORD(UA_FRONT_LINE - 1, 127)) > m->room[word >> 3 & 7])
+	if (!k || (word & VPMU_UARCH_WORD(UA_FRONT_LINE - 1, 127)) > m->room[word >> 3 & 7])
 		return false;
 	line = (k->physical | (linear & UA_IN_PAGE)) >> m->line_shift;
 	if (u->account.coming_lines >> (line & 63) & 1 || !ua_array_find(&m->l1d, line, NULL))

@@ -126,7 +126,9 @@ static UA_INLINE void ua_fetch(struct vpmu_uarch *u, struct ua_sums *s, uint64_t
 	uint32_t n = ua_lines(m, first, last);
 	uint64_t bytes = 1ull << m->line_shift, line = first;
 
-	if (line == m->fetched && n) {
+	if (!n)
+		return;
+	if (line == m->fetched) {
 		line += bytes;
 		n--;
 	}
@@ -169,7 +171,8 @@ static UA_INLINE void ua_arrive(struct vpmu_uarch *u, struct ua_sums *s, uint64_
 	}
 }
 
-/* What few blocks have: another bank than the last one, more uops than instructions. */
+/* What few blocks have: another bank than the last one, more uops than instructions,
+ * divides. */
 #define UA_RARE (VPMU_UARCH_B_BANK(3) | VPMU_UARCH_B_UOPS(4095) | VPMU_UARCH_B_DIVIDES(255))
 
 static UA_INLINE void ua_rare(struct vpmu_uarch *u, struct ua_sums *s, uint64_t more)
@@ -222,7 +225,7 @@ static UA_INLINE void ua_new_block(struct vpmu_uarch *u, struct ua_sums *s,
 		ua_rare(u, s, more);
 	epoch = m->code.epoch;
 	ua_fetch(u, s, first, last);
-	if (!rare && !m->code.off && m->code.epoch == epoch)
+	if (!rare && next != begin && !m->code.off && m->code.epoch == epoch)
 		*k = (struct ua_known_block){
 			.begin = begin, .more = more, .epoch = epoch, .as_last = s->last,
 			.first = first, .last = last, .lines = ua_lines(m, first, last),
@@ -287,7 +290,7 @@ static void ua_word(struct vpmu_uarch *u, uint64_t word)
 	}
 }
 
-/* What changes nothing but sums. */
+/* What changes nothing but sums, and which line is the most recent one of its set. */
 static UA_INLINE bool ua_quick(struct vpmu_uarch *u, struct ua_sums *s, uint64_t word)
 {
 	uint32_t kind = word & (VPMU_UARCH_KIND | VPMU_UARCH_DEPENDENT);

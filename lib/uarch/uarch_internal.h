@@ -55,7 +55,7 @@ void ua_array_clear(struct ua_array *a);
 
 #define UA_FILLS_MAX	32u
 #define UA_WAITS	64u
-#define UA_STORES_MAX	128u
+#define UA_STORES_MAX	128u	/* a power of two: n_stores wraps */
 #define UA_COMING	32u	/* lines that the prefetcher has asked for */
 
 /* A load whose value is not there yet. */

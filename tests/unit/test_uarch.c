@@ -696,6 +696,11 @@ static void a_line_is_fetched_once_until_another_one_is(void **state)
 	assert_int_equal(count(r, VPMU_UARCH_L1I_HIT) +
 			 sum(r, VPMU_UARCH_CODE_L2, VPMU_UARCH_CODE_DRAM), fetched + 1);
 	assert_int_equal(count(r, VPMU_UARCH_ITLB_WALK), 2);
+	for (i = 0; i < 4; i++) /* of which nothing has retired: no line is fetched */
+		block(r, 0x400000, 0, 0, VPMU_UARCH_NO_BRANCH);
+	block(r, 0x400000, 2, 16, VPMU_UARCH_NO_BRANCH);
+	assert_int_equal(count(r, VPMU_UARCH_L1I_HIT) +
+			 sum(r, VPMU_UARCH_CODE_L2, VPMU_UARCH_CODE_DRAM), fetched + 1);
 }
 
 /* Whatever stands for no line is not taken for one. */
