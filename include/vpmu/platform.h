@@ -12,6 +12,7 @@
 
 #ifdef __KERNEL__
 #include <linux/errno.h>
+#include <linux/nospec.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #ifndef UINT32_MAX
@@ -32,6 +33,22 @@ void *memmove(void *dst, const void *src, size_t n);
 void *memset(void *dst, int c, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 #endif
+#endif
+
+/*
+ * An index that a guest has chosen, behind its bounds check: where a CPU speculates past
+ * that check the index is 0, so that nothing out of bounds is read (Spectre, variant 1).
+ * @size: 1 up to half of what a size_t holds
+ */
+#ifdef __KERNEL__
+#define vpmu_index_nospec(index, size)	array_index_nospec((size_t)(index), (size_t)(size))
+#else
+static inline size_t vpmu_index_nospec(size_t index, size_t size)
+{
+	/* The compiler is not to conclude from the check that the mask is constant. */
+	__asm__("" : "+r" (index));
+	return index & ((size_t)0 - (((index - size) & ~index) >> (8 * sizeof(index) - 1)));
+}
 #endif
 
 /*

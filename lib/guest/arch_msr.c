@@ -499,6 +499,13 @@ static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t 
 	return &arch_msrs[lo - 1];
 }
 
+/* Which of @row's registers, behind the check that there is one. */
+static unsigned int arch_index(const struct vpmu_arch *v, const struct arch_msr *row,
+			       uint32_t msr)
+{
+	return (unsigned int)vpmu_index_nospec(msr - row->first, v->has[row->has]);
+}
+
 enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr,
 				 uint64_t *value)
 {
@@ -509,7 +516,7 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr,
 		return VPMU_NOT_MINE;
 	if (msr - row->first >= v->has[row->has] || !row->read)
 		return VPMU_FAULT;
-	result = row->read(v, msr - row->first, value);
+	result = row->read(v, arch_index(v, row, msr), value);
 	if (result == VPMU_HANDLED)
 		vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDMSR,
 			   msr, *value);
@@ -526,7 +533,7 @@ enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr,
 		return VPMU_NOT_MINE;
 	if (msr - row->first >= v->has[row->has] || !row->write)
 		return VPMU_FAULT;
-	result = row->write(v, msr - row->first, value);
+	result = row->write(v, arch_index(v, row, msr), value);
 	if (result == VPMU_HANDLED)
 		vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_WRMSR,
 			   msr, value);

@@ -38,6 +38,7 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool u
 		return VPMU_FAULT;
 	if (pmc >= n)
 		return VPMU_FAULT;
+	pmc = (uint32_t)vpmu_index_nospec(pmc, n);
 	if (rdpmc_idx >> 16 == RDPMC_TYPE_FIXED)
 		pmc += v->n_gp;
 	*value = user && rdpmc_hidden(v, pmc) ? 0 : vpmu_pmc_read(v, pmc);
