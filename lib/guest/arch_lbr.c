@@ -7,7 +7,9 @@
  * The facility has one owner. The guest's claim is an event of the provider that
  * needs no counter, made at the first access and given back when the guest has
  * not used it for a slice. While that event is active the guest's accesses reach
- * the stack; while it is not they read 0 and write nothing, and the guest is told.
+ * the stack. While it is not they reach a copy, which holds what the guest writes
+ * and into which nothing is recorded; and the guest is told. At a loss the copy
+ * begins empty, and when the facility comes back the stack begins as the copy is.
  *
  * Source: SDM vol. 3, "Last Branch Records", "LBR Stack", "Freezing LBR and
  * Performance Counters on PMI", "Filtering of Last Branch Records", "Call-Stack
@@ -160,20 +162,22 @@ static void lbr_tell(struct vpmu_arch *v, uint8_t reason)
 		   v->n_pmc, reason, 0, 0);
 }
 
-/* Whether the facility is the guest's. What was lost begins anew, all 0. */
+/*
+ * Whether the facility is the guest's. At a loss the records are empty: a guest that
+ * is not looking for losses would take older ones for those before its next sample.
+ * The controls stay, so that recording goes on as the guest has set it.
+ */
 static void lbr_settle(struct vpmu_arch *v, bool owned)
 {
 	struct arch_lbr *b = &v->lbr;
 
-	if (owned != b->owned && owned)
+	if (owned && !b->owned)
 		vpmu_lbr_copy(b->stack, &b->kept);
-	b->owned = owned;
-	if (!owned) {
+	else if (!owned && b->owned)
 		memset(&b->kept, 0, sizeof(b->kept));
-		b->ctl = 0;
-		b->enabled = false;
+	b->owned = owned;
+	if (!owned)
 		lbr_demand(v, false);
-	}
 	vpmu_lbr_apply(v);
 	lbr_tell(v, owned ? VPMU_LOSS_NONE : VPMU_LOSS_LOST);
 }
@@ -344,82 +348,71 @@ static struct vpmu_lbr_entry *lbr_place(const struct vpmu_arch *v, struct vpmu_l
 	return vpmu_lbr_at(l, i);
 }
 
-/* For an access of the guest's; NULL: it is not its own. */
+/* For an access of the guest's, behind a claim. */
+static struct vpmu_lbr *lbr_registers(struct vpmu_arch *v)
+{
+	return lbr_own(v, false) ? v->lbr.stack : &v->lbr.kept;
+}
+
 static struct vpmu_lbr_entry *lbr_reach(struct vpmu_arch *v, unsigned int i)
 {
-	return lbr_own(v, false) ? lbr_place(v, v->lbr.stack, i) : NULL;
+	return lbr_place(v, lbr_registers(v), i);
 }
 
 enum vpmu_result vpmu_lbr_from_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	const struct vpmu_lbr_entry *e = lbr_reach(v, i);
-
-	*value = e ? e->from & v->lbr.address : 0;
+	*value = lbr_reach(v, i)->from & v->lbr.address;
 	return VPMU_HANDLED;
 }
 
 enum vpmu_result vpmu_lbr_from_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	struct vpmu_lbr_entry *e = lbr_reach(v, i);
-
-	if (e)
-		e->from = value;
+	lbr_reach(v, i)->from = value;
 	return VPMU_HANDLED;
 }
 
 enum vpmu_result vpmu_lbr_to_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	const struct vpmu_lbr_entry *e = lbr_reach(v, i);
-
-	*value = e ? e->to : 0;
+	*value = lbr_reach(v, i)->to;
 	return VPMU_HANDLED;
 }
 
 enum vpmu_result vpmu_lbr_to_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	struct vpmu_lbr_entry *e = lbr_reach(v, i);
-
-	if (e)
-		e->to = value;
+	lbr_reach(v, i)->to = value;
 	return VPMU_HANDLED;
 }
 
 /* Fields that are not defined do not fault; they read 0. */
 enum vpmu_result vpmu_lbr_info_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	const struct vpmu_lbr_entry *e = lbr_reach(v, i);
-
-	*value = e ? e->info & v->lbr.info : 0;
+	*value = lbr_reach(v, i)->info & v->lbr.info;
 	return VPMU_HANDLED;
 }
 
 enum vpmu_result vpmu_lbr_info_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	struct vpmu_lbr_entry *e = lbr_reach(v, i);
-
-	if (e)
-		e->info = value & v->lbr.info;
+	lbr_reach(v, i)->info = value & v->lbr.info;
 	return VPMU_HANDLED;
 }
 
 /* LER: FROM, TO; and INFO, where there is one. */
 static uint64_t *lbr_ler(struct vpmu_arch *v, unsigned int i)
 {
-	struct vpmu_lbr *l = v->lbr.stack;
+	struct vpmu_lbr *l = lbr_registers(v);
 
 	return i == 0 ? &l->ler_from : i == 1 ? &l->ler_to : &l->ler_info;
 }
 
 enum vpmu_result vpmu_lbr_ler_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	*value = lbr_own(v, false) ? *lbr_ler(v, i) : 0;
+	*value = *lbr_ler(v, i);
 	return VPMU_HANDLED;
 }
 
 enum vpmu_result vpmu_lbr_ler_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	if (lbr_own(v, false))
-		*lbr_ler(v, i) = value;
+	*lbr_ler(v, i) = value;
 	return VPMU_HANDLED;
 }
 
@@ -441,7 +434,8 @@ enum vpmu_result vpmu_lbr_ler_info_write(struct vpmu_arch *v, unsigned int i,
 enum vpmu_result vpmu_lbr_select_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	(void)i;
-	*value = lbr_own(v, false) ? v->lbr.ctl : 0;
+	(void)lbr_own(v, false);
+	*value = v->lbr.ctl;
 	return VPMU_HANDLED;
 }
 
@@ -450,8 +444,7 @@ enum vpmu_result vpmu_lbr_select_write(struct vpmu_arch *v, unsigned int i, uint
 	(void)i;
 	if (value & ~v->lbr.valid)
 		return VPMU_FAULT;
-	if (!lbr_own(v, true))
-		return VPMU_HANDLED;
+	(void)lbr_own(v, true);
 	v->lbr.ctl = value;
 	vpmu_lbr_apply(v);
 	return VPMU_HANDLED;
@@ -461,24 +454,33 @@ enum vpmu_result vpmu_lbr_select_write(struct vpmu_arch *v, unsigned int i, uint
 enum vpmu_result vpmu_lbr_tos_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	(void)i;
-	*value = lbr_own(v, false) ? vpmu_lbr_tos(v->lbr.stack, v->lbr.depth) : 0;
+	*value = vpmu_lbr_tos(lbr_registers(v), v->lbr.depth);
 	return VPMU_HANDLED;
 }
 
-/* The other registers stay as they are, which means to move them. */
+/*
+ * The other registers stay as they are. So the oldest entry becomes the newest, for
+ * each step; a ring has room for it, since it is twice as long as the stack. What is
+ * older than the registers reach is empty.
+ */
 enum vpmu_result vpmu_lbr_tos_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	struct vpmu_lbr *l = v->lbr.stack, *was = &v->lbr.kept; /* free while it is owned */
+	unsigned int n = v->lbr.depth;
+	struct vpmu_lbr_entry oldest;
+	struct vpmu_lbr *l;
 
 	(void)i;
-	if (value >= v->lbr.depth)
+	if (value >= n)
 		return VPMU_FAULT;
-	if (!lbr_own(v, false))
-		return VPMU_HANDLED;
-	vpmu_lbr_copy(was, l);
-	vpmu_lbr_restart(l, value);
-	for (i = 0; i < v->lbr.depth; i++)
-		*lbr_place(v, l, i) = *lbr_place(v, was, i);
+	l = lbr_registers(v);
+	while (vpmu_lbr_tos(l, n) != value) {
+		oldest = *vpmu_lbr_at(l, n - 1);
+		l->next += VPMU_BRANCH_PUSH;
+		l->more -= VPMU_BRANCH_PUSH;
+		*vpmu_lbr_at(l, 0) = oldest;
+	}
+	for (i = n; i < VPMU_LBR_RING; i++)
+		memset(vpmu_lbr_at(l, i), 0, sizeof(oldest));
 	return VPMU_HANDLED;
 }
 
@@ -494,20 +496,15 @@ static uint64_t lbr_amd_view(const struct vpmu_lbr_entry *e, bool to)
 
 enum vpmu_result vpmu_lbr_amd_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	const struct vpmu_lbr_entry *e = lbr_reach(v, i / 2);
-
-	*value = e ? lbr_amd_view(e, i % 2) : 0;
+	*value = lbr_amd_view(lbr_reach(v, i / 2), i % 2);
 	return VPMU_HANDLED;
 }
 
 enum vpmu_result vpmu_lbr_amd_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	struct vpmu_lbr_entry *e = lbr_reach(v, i / 2);
-	uint64_t from;
+	uint64_t from = lbr_amd_view(e, false);
 
-	if (!e)
-		return VPMU_HANDLED;
-	from = lbr_amd_view(e, false);
 	e->to = i % 2 ? value : lbr_amd_view(e, true);
 	e->from = i % 2 ? from : value;
 	e->info = LBR_AMD_WRITTEN;
@@ -519,7 +516,8 @@ enum vpmu_result vpmu_lbr_amd_ctl_read(struct vpmu_arch *v, unsigned int i, uint
 {
 	if (!i)
 		return vpmu_lbr_select_read(v, i, value);
-	*value = lbr_own(v, false) && v->lbr.enabled ? VPMU_DBG_EXTN_CFG_LBR : 0;
+	(void)lbr_own(v, false);
+	*value = v->lbr.enabled ? VPMU_DBG_EXTN_CFG_LBR : 0;
 	return VPMU_HANDLED;
 }
 
@@ -529,8 +527,7 @@ enum vpmu_result vpmu_lbr_amd_ctl_write(struct vpmu_arch *v, unsigned int i, uin
 		return vpmu_lbr_select_write(v, i, value);
 	if (value & ~VPMU_DBG_EXTN_CFG_LBR)
 		return VPMU_FAULT;
-	if (!lbr_own(v, true))
-		return VPMU_HANDLED;
+	(void)lbr_own(v, true);
 	v->lbr.enabled = value;
 	vpmu_lbr_apply(v);
 	return VPMU_HANDLED;
@@ -539,9 +536,9 @@ enum vpmu_result vpmu_lbr_amd_ctl_write(struct vpmu_arch *v, unsigned int i, uin
 /* LBR_CTL, LBR_DEPTH. Any write of the depth, which is always the same, clears. */
 enum vpmu_result vpmu_lbr_ctl_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	*value = VPMU_LBR_ENTRIES;
 	if (!i)
-		*value = lbr_own(v, false) ? v->lbr.ctl : 0;
+		return vpmu_lbr_select_read(v, i, value);
+	*value = VPMU_LBR_ENTRIES;
 	return VPMU_HANDLED;
 }
 
@@ -549,10 +546,9 @@ enum vpmu_result vpmu_lbr_ctl_write(struct vpmu_arch *v, unsigned int i, uint64_
 {
 	if (i ? value != VPMU_LBR_ENTRIES : (value & ~v->lbr.valid) != 0)
 		return VPMU_FAULT;
-	if (!lbr_own(v, true))
-		return VPMU_HANDLED;
+	(void)lbr_own(v, true);
 	if (i) {
-		vpmu_lbr_clear(v->lbr.stack);
+		vpmu_lbr_clear(lbr_registers(v));
 		return VPMU_HANDLED;
 	}
 	v->lbr.ctl = value;
@@ -663,7 +659,7 @@ static int lbr_get_head(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 			  (kind == ARCH_LBR_AMD ? LBR_ENABLED : 0)) &&
 	     !(h->flags & LBR_OWNED && !(h->flags & LBR_MADE)) &&
 	     !(h->flags & LBR_DEMAND && !(h->flags & LBR_OWNED)) &&
-	     !(h->reason && (h->flags & (LBR_OWNED | LBR_ENABLED) || h->ctl)) &&
+	     !(h->reason && h->flags & LBR_OWNED) &&
 	     h->last <= VPMU_LOSS_LOST && (!h->reason || h->reason == h->last) &&
 	     !(h->ctl & ~v->lbr.valid);
 	return ok && !c->error ? 0 : -VPMU_EINVAL;
@@ -724,8 +720,8 @@ void vpmu_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool clai
 	}
 	if (c && c->data)
 		lbr_adopt(v, c, &flags);
-	if (flags & LBR_MADE)
-		(void)lbr_own(v, false);
+	if (flags & LBR_MADE && !lbr_own(v, false) && flags & LBR_OWNED)
+		memset(&v->lbr.kept, 0, sizeof(v->lbr.kept)); /* as lbr_settle() does */
 	v->lbr.used = flags & LBR_USED;
 	vpmu_lbr_apply(v);
 	if (flags & LBR_DEMAND && v->lbr.owned)

@@ -373,7 +373,7 @@ static void open_host(struct machine *m, bool pinned)
 	vpmu_script_service(&m->script);
 }
 
-/* Lost: reads 0, drops, is told; found again when the guest writes a control. */
+/* Lost: empty but for what is written, told; found again when the guest writes a control. */
 static void test_lost(void **state)
 {
 	struct machine *m;
@@ -388,7 +388,7 @@ static void test_lost(void **state)
 		assert_int_equal(from(m, 0), 0);
 		wr(m, m->arch ? 0x1503 : 0x683, 7);
 		go(m, 3);
-		assert_int_equal(rd(m, m->arch ? 0x1503 : 0x683), 0);
+		assert_int_equal(rd(m, m->arch ? 0x1503 : 0x683), 7);
 		assert_int_equal(rd(m, LOSS), 1);
 		assert_int_equal(rd(m, LOSS + 1), 1ull << 58);
 		assert_int_equal(rd(m, LOSS + 3), 1ull << 32 | 0x101);
@@ -401,6 +401,7 @@ static void test_lost(void **state)
 		go(m, 2);
 		assert_int_equal(from(m, 1), 0x1001);
 		assert_int_equal(from(m, 2), 0);
+		assert_int_equal(rd(m, m->arch ? 0x1505 : 0x683), 7);
 		assert_int_equal(rd(m, LOSS + 3), 2ull << 32 | 0x100);
 	}
 }
@@ -632,15 +633,29 @@ static void test_amd(void **state)
 	machine_free(m);
 }
 
-/* What a guest reaches of records while a host's event, pinned to the CPU, has them. */
+/*
+ * While a host's event, pinned to the CPU, has the records, registers hold what the
+ * guest writes, as Linux expects when it looks for them at boot; they hold it in a
+ * saved state, too, and when the guest gets the facility.
+ */
+struct not_owned {
+	uint8_t vendor;
+	uint16_t family, model;
+	uint32_t msr[8]; /* the first one is a control */
+	uint64_t on;
+};
+
+static void check_written(struct machine *m, const struct not_owned *row)
+{
+	unsigned int k;
+
+	for (k = 0; row->msr[k]; k++)
+		assert_int_equal(rd(m, row->msr[k]), k ? k : row->on);
+}
+
 static void test_not_owned(void **state)
 {
-	static const struct {
-		uint8_t vendor;
-		uint16_t family, model;
-		uint32_t msr[8]; /* the first one is a control */
-		uint64_t on;
-	} row[] = {
+	static const struct not_owned row[] = {
 		{ VPMU_VENDOR_INTEL, 6, 106,
 		  { SELECT, TOS, 0x680, 0x6c0, 0xdc0, 0x1dd, 0x1de }, 1 },
 		{ VPMU_VENDOR_INTEL, 6, 143,
@@ -648,32 +663,83 @@ static void test_not_owned(void **state)
 		{ VPMU_VENDOR_AMD, 0x19, 0x11,
 		  { AMD_CFG, AMD_SELECT, AMD_FROM(3), AMD_TO(3) }, 0x40 },
 	};
-	struct machine *m;
+	struct machine *m, *other;
+	uint8_t buf[8192];
 	unsigned int i, k;
+	size_t used;
 
 	(void)state;
 	for (i = 0; i < COUNT_OF(row); i++) {
-		m = machine_of(vpmu_model_find(row[i].vendor, row[i].family, row[i].model), 0);
+		const struct vpmu_model *model = vpmu_model_find(
+			row[i].vendor, (uint8_t)row[i].family, (uint8_t)row[i].model);
+
+		m = machine_of(model, 0);
 		open_host(m, true);
+		vpmu_lbr_record(&m->script.lbr, VPMU_BRANCH_JMP, true, 0xbad, 0xbad);
 		for (k = 0; row[i].msr[k]; k++) {
-			wr(m, row[i].msr[k], k ? 1 : row[i].on);
-			assert_int_equal(rd(m, row[i].msr[k]), 0);
+			if (k)
+				assert_int_equal(rd(m, row[i].msr[k]), 0);
+			wr(m, row[i].msr[k], k ? k : row[i].on);
 		}
-		if (row[i].model == 143)
-			wr(m, 0x14cf, 32);
 		go(m, 3);
+		check_written(m, &row[i]);
 		assert_int_equal(rd(m, LOSS + 1), 1ull << 58);
+
+		assert_int_equal(vpmu_arch_save(m->v, buf, sizeof(buf), &used), 0);
+		other = machine_of(model, 0);
+		open_host(other, true);
+		assert_int_equal(vpmu_arch_load(other->v, buf, used), 0);
+		check_written(other, &row[i]);
+		assert_int_equal(rd(other, LOSS + 1), 1ull << 58);
+		vpmu_perf_close(&other->host);
+		machine_free(other);
+
 		vpmu_perf_close(&m->host);
 		wr(m, row[i].msr[0], row[i].on);
-		assert_int_equal(rd(m, row[i].msr[0]), row[i].on);
-		for (k = 1; row[i].msr[k]; k++)
-			assert_int_equal(rd(m, row[i].msr[k]), 0);
+		check_written(m, &row[i]);
 		assert_int_equal(rd(m, LOSS + 1), 0);
-		for (k = 1; row[i].msr[k]; k++) {
-			wr(m, row[i].msr[k], 1);
-			assert_int_equal(rd(m, row[i].msr[k]), 1);
-		}
 		machine_free(m);
+	}
+}
+
+/* A write of the depth clears the records, with or without the facility. */
+static void test_depth(void **state)
+{
+	struct machine *m = machine_new(143, 0);
+
+	(void)state;
+	open_host(m, true);
+	wr(m, 0x1500, 7);
+	wr(m, 0x14cf, 32);
+	assert_int_equal(rd(m, 0x1500), 0);
+	vpmu_perf_close(&m->host);
+	machine_free(m);
+}
+
+/* Loaded where it does not have the facility, a guest that had it has lost it. */
+static void test_lost_by_loading(void **state)
+{
+	struct machine *m, *other;
+	uint8_t buf[8192];
+	unsigned int i;
+	size_t used;
+
+	(void)state;
+	for_each_kind(m, i) {
+		start(m);
+		go(m, 3);
+		assert_int_equal(vpmu_arch_save(m->v, buf, sizeof(buf), &used), 0);
+		other = machine_new(kinds[i], 0);
+		open_host(other, true);
+		assert_int_equal(vpmu_arch_load(other->v, buf, used), 0);
+		assert_int_equal(from(other, 0), 0);
+		assert_int_equal(rd(other, LOSS + 1), 1ull << 58);
+		vpmu_perf_close(&other->host);
+		start(other);
+		go(other, 1);
+		assert_int_equal(from(other, 0), 0x1000);
+		assert_int_equal(from(other, 1), 0);
+		machine_free(other);
 	}
 }
 
@@ -697,7 +763,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_old), cmocka_unit_test(test_amd),
-		cmocka_unit_test(test_not_owned), cmocka_unit_test(test_pmi),
+		cmocka_unit_test(test_not_owned), cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_lost_by_loading), cmocka_unit_test(test_pmi),
 		cmocka_unit_test(test_reserved),
 		cmocka_unit_test(test_cpuid),
 		cmocka_unit_test(test_order),
