@@ -516,8 +516,8 @@ static int linux_commit(struct vpmu_provider *provider)
 
 /* Overflows ---------------------------------------------------------------------- */
 
-/* The lock is held. */
-static void look(struct vpmu_linux_event *e)
+/* The lock is held. Returns whether the event has overflowed. */
+static bool look(struct vpmu_linux_event *e)
 {
 	struct reading r;
 	uint64_t hits;
@@ -528,27 +528,43 @@ static void look(struct vpmu_linux_event *e)
 				 __atomic_load_n(&e->page->data_head, __ATOMIC_ACQUIRE),
 				 __ATOMIC_RELEASE);
 	if (!read_event(e, &r) || r.count < e->next)
-		return;
+		return false;
 	hits = (r.count - e->next) / e->period + 1;
 	e->next += e->period * hits;
 	if (e->kernel_period != e->period)
 		__atomic_store_n(&e->rearm, true, __ATOMIC_RELAXED);
 	for (hits = hits < HITS_MAX ? hits : HITS_MAX; hits && e->head.overflowed; hits--)
 		e->head.overflowed(&e->head);
+	return true;
+}
+
+/*
+ * The kernel stops an event that overflows more often than perf_event_max_sample_rate
+ * says, until its next tick, and reading the event does not show that. An event that is
+ * enabled counts again; no guest has run since the overflow, so none of it is missed.
+ */
+static void restart(const struct vpmu_linux_event *e)
+{
+	ioctl(e->fd, PERF_EVENT_IOC_DISABLE, 0);
+	ioctl(e->fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
 void vpmu_linux_poll(struct vpmu_linux *p)
 {
 	uint32_t place;
 
-	/* The events are this thread's own: nobody else touches them. */
+	bool overflowed;
+
+	/* The events are this thread's own: no other thread touches them. */
 	for (place = 0; place < VPMU_LINUX_EVENTS_MAX; place++) {
 		struct vpmu_linux_event *e = p->event[place];
 
 		if (!e || !e->period || !e->enabled || e->next == VPMU_NEVER)
 			continue;
-		look(e);
+		overflowed = look(e);
 		rearm(e);
+		if (overflowed && p->cfg.guest_only)
+			restart(e);
 	}
 }
 
@@ -585,7 +601,7 @@ static void *overflow_thread(void *arg)
 		generation = ee.data.u64 >> 32;
 		pthread_mutex_lock(&p->lock);
 		if (p->event[place] && p->generation[place] == generation)
-			look(p->event[place]);
+			(void)look(p->event[place]);
 		pthread_mutex_unlock(&p->lock);
 	}
 }
