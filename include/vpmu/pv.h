@@ -49,8 +49,10 @@ struct vpmu_pv_config {
 	uint32_t overflows_max;     /* overflows of an event in a slice before it is
 				       throttled; 0: 1000 */
 	uint64_t period_min;        /* shorter periods are lengthened to it; 0: 1 */
-	const struct vpmu_filter *filter; /* unchanged as long as the VM lives; NULL:
-				       none. What it denies cannot be opened */
+	const struct vpmu_filter *filter; /* the caller's as long as the VM lives; NULL:
+				       none. It may change under ops->lock, with its
+				       events: see vpmu_pv_refilter(). An event that it
+				       denies cannot be opened */
 	bool alone;                 /* no vpmu_arch has the vCPUs' providers too: their
 				       state is saved and loaded here */
 	bool no_hypercall;          /* version 2 has the doorbell alone */
@@ -81,7 +83,8 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
  *            unlock where vCPUs run at the same time; branches for branch records)
  * @ctx:      for hooks
  *
- * While no other vCPU of the VM runs. Returns 0; -VPMU_EINVAL for a missing hook,
+ * Other vCPUs of the VM may be in calls meanwhile where ops->lock is given, but none is
+ * reset, saved or loaded. Takes the lock. Returns 0; -VPMU_EINVAL for a missing hook,
  * another provider, or a number that is out of range or in use.
  */
 int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
@@ -148,6 +151,16 @@ void vpmu_pv_service(struct vpmu_pv *v);
 bool vpmu_pv_slice(struct vpmu_pv *v);
 
 /**
+ * Hold the vCPU's events to the VM's filter, which has changed: events that are enabled
+ * here and that the filter denies now stop and are lost (VPMU_LOSS_FILTERED). An event
+ * that the filter allows again counts from its next ENABLE on.
+ *
+ * On the vCPU, for each vCPU of the VM; an OPEN or ENABLE heeds the new filter at once.
+ * May call every hook but pmi.
+ */
+void vpmu_pv_refilter(struct vpmu_pv *v);
+
+/**
  * RESET or INIT of the vCPU, or RESET of the VM (all vCPUs are stopped). A vCPU's page is forgotten
  * and its events are disabled, as they would be by the guest; a VM's are closed.
  */
@@ -174,8 +187,11 @@ struct vpmu_pv_info {
  */
 bool vpmu_pv_event_info(struct vpmu_pv *v, uint32_t i, struct vpmu_pv_info *info);
 
-/** Number @i of the selectors that were refused as nobody counts them; as
- * vpmu_arch_told(). */
+/**
+ * Number @i of the selectors that were refused because they cannot be counted, or that
+ * lost their counter while a version 1 event was enabled, which cannot report it. As
+ * vpmu_arch_told().
+ */
 bool vpmu_pv_told(struct vpmu_pv *v, size_t i, struct vpmu_told *told);
 
 /**

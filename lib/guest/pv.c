@@ -136,7 +136,7 @@ int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 	const struct vpmu_provider_ops *p;
 
 	if (!pv_has_hooks(ops) || number >= vm->n_vcpus || pv_vcpus(vm)[number])
-		return -VPMU_EINVAL;
+		return -VPMU_EINVAL; /* no other thread sets up this number */
 	if (!provider || provider->ops != vm->provider || provider->model != vm->model)
 		return -VPMU_EINVAL;
 	if (vm->features & VPMU_PV_HAS_BRANCHES && !pv_has_branches(ops))
@@ -156,7 +156,10 @@ int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 		v->lbr.stack = ops->branches(ctx, false);
 		vpmu_lbr_stop(v->lbr.stack, VPMU_LBR_PV);
 	}
+	/* Calls of other vCPUs find it complete, or not at all. */
+	pv_lock(v);
 	pv_vcpus(vm)[number] = v;
+	pv_unlock(v);
 	return 0;
 }
 

@@ -100,7 +100,7 @@ static int pve_hardware(const struct vpmu_pv_vm *vm, struct pv_what *what)
 
 	if (what->config >= PVE_HARDWARE)
 		return -VPMU_PV_EINVAL;
-	code = &vm->names->hardware[what->config];
+	code = &vm->names->hardware[vpmu_index_nospec((size_t)what->config, PVE_HARDWARE)];
 	if (!code->select && code->fixed < 0)
 		return -VPMU_PV_ENOENT;
 	what->select = code->select;
@@ -202,21 +202,28 @@ void vpmu_pve_attr(const struct pv_what *what, struct vpmu_event_attr *attr)
 	}
 }
 
-enum vpmu_loss vpmu_pve_refused(const struct vpmu_pv_vm *vm, struct vpmu_provider *provider,
-				const struct pv_what *what)
+bool vpmu_pve_allowed(const struct vpmu_pv_vm *vm, const struct pv_what *what)
+{
+	return vpmu_filter_allows(vm->filter, what->select, what->fixed);
+}
+
+enum vpmu_loss vpmu_pve_refused(struct vpmu_pv *v, const struct pv_what *what)
 {
 	struct vpmu_event_attr attr;
+	bool allowed;
 
-	if (!vpmu_filter_allows(vm->filter, what->select, what->fixed))
+	pv_lock(v);
+	allowed = vpmu_pve_allowed(v->vm, what);
+	pv_unlock(v);
+	if (!allowed)
 		return VPMU_LOSS_FILTERED;
 	vpmu_pve_attr(what, &attr);
-	if (provider->ops->quality(provider, &attr) == VPMU_QUALITY_NONE)
+	if (v->provider->ops->quality(v->provider, &attr) == VPMU_QUALITY_NONE)
 		return VPMU_LOSS_NOT_COUNTED;
 	return VPMU_LOSS_NONE;
 }
 
-/* L */
-static void pve_tell(struct vpmu_pv_vm *vm, const struct pv_what *what)
+void vpmu_pve_tell(struct vpmu_pv_vm *vm, const struct pv_what *what)
 {
 	const struct vpmu_event_def *def;
 	uint64_t select = what->select;
@@ -246,7 +253,7 @@ int vpmu_pve_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong)
 
 	if (ret)
 		return ret;
-	switch (vpmu_pve_refused(v->vm, v->provider, what)) {
+	switch (vpmu_pve_refused(v, what)) {
 	case VPMU_LOSS_NONE:
 		*wrong = 0;
 		return 0;
@@ -254,7 +261,7 @@ int vpmu_pve_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong)
 		return -VPMU_PV_EACCES;
 	default:
 		pv_lock(v);
-		pve_tell(v->vm, what);
+		vpmu_pve_tell(v->vm, what);
 		pv_unlock(v);
 		return -VPMU_PV_ENOENT;
 	}
@@ -268,7 +275,7 @@ struct pv_event *vpmu_pve_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id)
 	if (abi == VPMU_PV_ABI_2) {
 		if (!id || id > vm->n_events)
 			return NULL;
-		ev = pv_event_at(vm, id - 1);
+		ev = pv_event_at(vm, (uint32_t)vpmu_index_nospec(id - 1, vm->n_events));
 		return ev->abi == abi ? ev : NULL;
 	}
 	for (i = 0; i < vm->n_events; i++) {
@@ -287,7 +294,7 @@ struct pv_event *vpmu_pve_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id,
 	uint32_t i = vm->n_events;
 
 	if (abi == VPMU_PV_ABI_2)
-		ev = pv_event_at(vm, id - 1);
+		ev = pv_event_at(vm, (uint32_t)vpmu_index_nospec(id - 1, vm->n_events));
 	while (abi == VPMU_PV_ABI_1 && i && (!ev || ev->abi))
 		ev = pv_event_at(vm, --i);
 	if (!ev || ev->abi)
@@ -356,6 +363,17 @@ static void pve_close_one(struct vpmu_pv *v, struct pv_event *ev)
 		v->ops->gpa_unmap(v->ctx, at, bytes);
 }
 
+/* vCPU number @i, or NULL; another thread may be setting it up. */
+static struct vpmu_pv *pve_vcpu(struct vpmu_pv *v, uint32_t i)
+{
+	struct vpmu_pv *who;
+
+	pv_lock(v);
+	who = pv_vcpus(v->vm)[i];
+	pv_unlock(v);
+	return who;
+}
+
 static void pve_forget_page(struct vpmu_pv *v, struct vpmu_pv *whose)
 {
 	struct pv_pages pages;
@@ -369,17 +387,21 @@ static void pve_forget_page(struct vpmu_pv *v, struct vpmu_pv *whose)
 void vpmu_pve_close_all(struct vpmu_pv *v)
 {
 	struct vpmu_pv_vm *vm = v->vm;
+	struct vpmu_pv *who;
 	uint32_t i;
 
-	for (i = 0; i < vm->n_vcpus; i++)
-		if (pv_vcpus(vm)[i])
-			pve_forget_page(v, pv_vcpus(vm)[i]);
+	for (i = 0; i < vm->n_vcpus; i++) {
+		who = pve_vcpu(v, i);
+		if (who)
+			pve_forget_page(v, who);
+	}
 	for (i = 0; i < vm->n_events; i++)
 		pve_close_one(v, pv_event_at(vm, i));
 	for (i = 0; i < vm->n_vcpus; i++) {
-		if (!pv_vcpus(vm)[i])
+		who = pve_vcpu(v, i);
+		if (!who)
 			continue;
-		vpmu_atomic_or(&pv_vcpus(vm)[i]->detached, 1u); /* what is parked there */
-		pv_vcpus(vm)[i]->ops->kick(pv_vcpus(vm)[i]->ctx);
+		vpmu_atomic_or(&who->detached, 1u); /* its parked events are released */
+		who->ops->kick(who->ctx);
 	}
 }

@@ -220,15 +220,23 @@ const struct pv_names *vpmu_pve_names(const struct vpmu_model *model);
  */
 int vpmu_pve_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, uint16_t *wrong);
 
-/** Whether the filter and @provider let it count: VPMU_LOSS_NONE, or why not. */
-enum vpmu_loss vpmu_pve_refused(const struct vpmu_pv_vm *vm, struct vpmu_provider *provider,
-				const struct pv_what *what);
+/** Does the filter, as it is now, allow @what? L */
+bool vpmu_pve_allowed(const struct vpmu_pv_vm *vm, const struct pv_what *what);
+
+/**
+ * VPMU_LOSS_NONE if the filter and @v's provider let @what count, or the reason why they
+ * do not. Not under the lock.
+ */
+enum vpmu_loss vpmu_pve_refused(struct vpmu_pv *v, const struct pv_what *what);
 
 /** The attributes of the provider's event for @what. */
 void vpmu_pve_attr(const struct pv_what *what, struct vpmu_event_attr *attr);
 
 /** Translate, and refuse what nobody counts, which is told. Results likewise. */
 int vpmu_pve_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong);
+
+/** Record that an event was not counted, for vpmu_pv_told(). L */
+void vpmu_pve_tell(struct vpmu_pv_vm *vm, const struct pv_what *what);
 
 /** The open event of @abi with @id, or NULL. L */
 struct pv_event *vpmu_pve_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id);

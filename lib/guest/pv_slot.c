@@ -382,6 +382,9 @@ static void pvs_settle(struct vpmu_pv *v)
 			vpmu_pvs_fold(v, ev);
 			if (other)
 				pvs_news(v, s, ev);
+			/* Version 1 cannot report a loss to the guest: the host does. */
+			if (other && loss && ev->abi == VPMU_PV_ABI_1)
+				vpmu_pve_tell(v->vm, &ev->what);
 			ev->loss = (uint8_t)loss;
 			if (other)
 				pvs_trace_loss(v, s, ev);
@@ -407,6 +410,52 @@ void vpmu_pvs_release_parked(struct vpmu_pv *v)
 			pvs_release(v, s);
 }
 
+/* An enabled event stops, for a reason that its slot will say; its numbers stay. L */
+static void pvs_stop(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
+{
+	if (v->slot[s].made)
+		pvs_ops(v)->disable(pv_slot_event(v, s));
+	vpmu_pvs_fold(v, ev);
+	if (ev->abi == VPMU_PV_ABI_1)
+		vpmu_pvs_write_1(v, ev, 0);
+	ev->throttled = false;
+}
+
+/* Does the filter deny @ev, or the leader without which it cannot be made? L */
+static bool pvs_denied(const struct vpmu_pv *v, const struct pv_event *ev)
+{
+	const struct pv_event *leader = vpmu_pve_leader(v->vm, ev);
+
+	return !vpmu_pve_allowed(v->vm, &ev->what) ||
+	       (leader && !vpmu_pve_allowed(v->vm, &leader->what));
+}
+
+void vpmu_pv_refilter(struct vpmu_pv *v)
+{
+	uint64_t denied = 0;
+	struct pv_event *ev;
+	unsigned int s;
+
+	vpmu_pvs_begin(v);
+	pv_lock(v);
+	for (s = 0; s < v->vm->n_slots; s++) {
+		ev = pvs_attached(v, s);
+		if (!ev || !v->slot[s].made || !pvs_denied(v, ev))
+			continue;
+		pvs_stop(v, s, ev);
+		denied |= PVS_BIT(s);
+	}
+	pv_unlock(v);
+	for (s = 0; denied >> s; s++) {
+		if (!(denied >> s & 1))
+			continue;
+		pvs_release(v, s);
+		v->slot[s].why = VPMU_LOSS_FILTERED;
+	}
+	v->look = true;
+	vpmu_pvs_end(v);
+}
+
 void vpmu_pvs_withdraw(struct vpmu_pv *v)
 {
 	struct pv_event *ev;
@@ -415,14 +464,8 @@ void vpmu_pvs_withdraw(struct vpmu_pv *v)
 	pv_lock(v);
 	for (s = 0; s < v->vm->n_slots; s++) {
 		ev = pvs_attached(v, s);
-		if (!ev)
-			continue;
-		if (v->slot[s].made)
-			pvs_ops(v)->disable(pv_slot_event(v, s));
-		vpmu_pvs_fold(v, ev);
-		if (ev->abi == VPMU_PV_ABI_1)
-			vpmu_pvs_write_1(v, ev, 0);
-		ev->throttled = false;
+		if (ev)
+			pvs_stop(v, s, ev);
 	}
 	pv_unlock(v);
 	for (s = 0; s < v->vm->n_slots; s++) {
@@ -622,6 +665,14 @@ static void pvs_start(struct vpmu_pv *v, struct pv_event *ev, bool keep)
 		v->look = true;
 }
 
+/* The filter may have changed since the event was opened or loaded. L */
+static uint8_t pvs_refused(const struct vpmu_pv_vm *vm, const struct pv_event *ev)
+{
+	if (!vpmu_pve_allowed(vm, &ev->what))
+		return VPMU_LOSS_FILTERED;
+	return ev->reason == VPMU_LOSS_FILTERED ? VPMU_LOSS_NONE : ev->reason;
+}
+
 void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, bool keep)
 {
 	const struct pv_event *leader = vpmu_pve_leader(v->vm, ev);
@@ -635,7 +686,7 @@ void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, boo
 	job.samples = ev->left != 0;
 	job.period = ev->period ? ev->period : ev->left;
 	job.leader = leader ? leader->slot : -1;
-	job.refused = ev->reason;
+	job.refused = pvs_refused(v->vm, ev);
 	if (!known)
 		pvs_attach(v, ev, s);
 	if (!pvs_made_for(v, sl, &job)) {

@@ -558,7 +558,7 @@ static bool pvst_load_event(struct vpmu_pv *v, const struct pvst_event *e)
 	if (vpmu_pve_translate(vm, &ev->what, &wrong))
 		ev->reason = VPMU_LOSS_NOT_COUNTED;
 	else
-		ev->reason = (uint8_t)vpmu_pve_refused(vm, v->provider, &ev->what);
+		ev->reason = (uint8_t)vpmu_pve_refused(v, &ev->what);
 	if (ev->abi != VPMU_PV_ABI_1)
 		return true;
 	ev->at = v->ops->gpa_map(v->ctx, ev->gpa, ev->at_bytes);

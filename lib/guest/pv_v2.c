@@ -142,6 +142,12 @@ static int pv2_check_period(const struct vpmu_pv_op *op, uint16_t *wrong)
 	return pv2_zero(op->u.enable.zero, sizeof(op->u.enable.zero)) ? 0 : -VPMU_PV_EINVAL;
 }
 
+/* The slot that the guest names, behind its check. */
+static uint32_t pv2_slot(const struct vpmu_pv *v, const struct vpmu_pv_op *op)
+{
+	return (uint32_t)vpmu_index_nospec(op->slot, v->vm->n_slots);
+}
+
 /* May @ev come into the slot that the guest names? L */
 static int pv2_check_slot(struct vpmu_pv *v, const struct pv_event *ev,
 			  const struct vpmu_pv_op *op, uint16_t *wrong)
@@ -151,7 +157,7 @@ static int pv2_check_slot(struct vpmu_pv *v, const struct pv_event *ev,
 	*wrong = PV2_AT(slot);
 	if (op->slot >= v->vm->n_slots || !v->page.slots)
 		return -VPMU_PV_EINVAL;
-	if (pv_here(v, ev) ? ev->slot != op->slot : v->slot[op->slot].event != 0)
+	if (pv_here(v, ev) ? ev->slot != op->slot : v->slot[pv2_slot(v, op)].event != 0)
 		return -VPMU_PV_EBUSY;
 	*wrong = PV2_AT(id);
 	if (leader && !pv_here(v, leader))
@@ -171,7 +177,7 @@ static int pv2_enable(struct vpmu_pv *v, struct pv_event *ev, const struct vpmu_
 		return ret;
 	ev->left = op->u.enable.left;
 	ev->period = pv_period(v->vm, op->u.enable.period);
-	vpmu_pvs_enable(v, ev, op->slot, false);
+	vpmu_pvs_enable(v, ev, pv2_slot(v, op), false);
 	return 0;
 }
 

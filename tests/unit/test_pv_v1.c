@@ -304,6 +304,44 @@ static void test_limits(void **state)
 	finish();
 }
 
+/* The guest of version 1 is not notified of a lost counter: the query names the event. */
+static void test_lost(void **state)
+{
+	struct vpmu_perf_attr attr = { .size = sizeof(attr), .cpu = -1 };
+	struct vpmu_perf_event host[2];
+	struct vpmu_told told;
+	int i;
+
+	(void)state;
+	start(NULL);
+	attr.event.size = sizeof(attr.event);
+	attr.event.banks = VPMU_BANKS_KERNEL | VPMU_BANKS_USER;
+	attr.event.fixed = -1;
+	attr.event.slot = -1;
+	attr.event.select = PV_BRANCHES;
+	attr.event.pinned = true;
+	memset(host, 0, sizeof(host));
+	assert_int_equal(pv_rig_open_1(rig, 0, 0, PV_INSTRUCTIONS, 0, 0), 0);
+	must(0, VPMU_PV1_ENABLE, 0);
+	pv_rig_run(rig, 0, 100);
+	must(0, VPMU_PV1_DISABLE, 0);
+	assert_false(vpmu_pv_told(rig->vcpu[0].pv, 0, &told));
+	for (i = 0; i < 2; i++)
+		assert_int_equal(vpmu_perf_open(&host[i], &attr, &rig->vcpu[0].cpu, NULL), 0);
+	must(0, VPMU_PV1_ENABLE, 0);
+	pv_rig_run(rig, 0, 100);
+	must(0, VPMU_PV1_DISABLE, 0);
+	assert_int_equal(pv_rig_event_1(rig, 0)->count, 100);
+	must(0, VPMU_PV1_CLOSE, 0);
+	assert_true(vpmu_pv_told(rig->vcpu[0].pv, 0, &told));
+	assert_int_equal(told.select, PV_INSTRUCTIONS);
+	assert_int_equal(told.times, 1);
+	assert_false(vpmu_pv_told(rig->vcpu[0].pv, 1, &told));
+	for (i = 0; i < 2; i++)
+		vpmu_perf_close(&host[i]);
+	finish();
+}
+
 static void test_privilege(void **state)
 {
 	struct vpmu_pv_config cfg = { .abi = VPMU_PV_ABI_1 };
@@ -330,7 +368,7 @@ int main(void)
 		cmocka_unit_test(test_overflow), cmocka_unit_test(test_close),
 		cmocka_unit_test(test_addresses), cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_32_bits), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_privilege),
+		cmocka_unit_test(test_lost), cmocka_unit_test(test_privilege),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

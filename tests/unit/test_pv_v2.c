@@ -1085,6 +1085,59 @@ static void test_filter(void **state)
 	finish();
 }
 
+/* Flags of an event that is LOST for @reason, after @changes of that. */
+static uint32_t lost_for(enum vpmu_loss reason, uint32_t changes)
+{
+	return VPMU_PV_SLOT_ENABLED | VPMU_PV_SLOT_LOST | reason << VPMU_PV_SLOT_REASON_SHIFT |
+	       changes << VPMU_PV_SLOT_GENERATION_SHIFT;
+}
+
+/* The host changes the filter while the guest counts, on each vCPU in turn. */
+static void test_refilter(void **state)
+{
+	static const uint64_t entries[] = { PV_BRANCHES };
+	struct vpmu_filter filter = { .size = sizeof(filter), .action = VPMU_FILTER_DENY,
+				      .events = entries };
+	struct vpmu_pv_config cfg = { .filter = &filter };
+	unsigned int i;
+
+	(void)state;
+	start(2, &cfg);
+	must(0, pv_rig_open(1, 0, PV_BRANCHES));
+	must(0, RAW(2));
+	must(0, pv_rig_open(3, 0, PV_BRANCHES));
+	must(0, pv_rig_enable(1, 0, 0, 0));
+	must(0, pv_rig_enable(2, 1, 0, 0));
+	must(1, pv_rig_enable(3, 5, 0, 0));
+	pv_rig_run_branches(rig, 0, 100);
+	pv_rig_run_branches(rig, 1, 10);
+	filter.n_events = 1;
+	for (i = 0; i < 2; i++)
+		vpmu_pv_refilter(rig->vcpu[i].pv);
+	assert_int_equal(slot(0, 0)->flags, lost_for(VPMU_LOSS_FILTERED, 1));
+	assert_int_equal(slot(1, 5)->flags, lost_for(VPMU_LOSS_FILTERED, 1));
+	assert_int_equal(slot(0, 1)->flags, VPMU_PV_SLOT_ENABLED);
+	pv_rig_run_branches(rig, 0, 1000);
+	must(0, pv_rig_enable(1, 0, 0, 0));
+	must(0, pv_rig_op(VPMU_PV_READ, 2));
+	assert_int_equal(slot(0, 0)->count, 100);
+	assert_int_equal(slot(0, 0)->flags, lost_for(VPMU_LOSS_FILTERED, 1));
+	assert_true(slot(0, 0)->running < slot(0, 0)->enabled);
+	assert_int_equal(slot(0, 1)->count, 1100);
+	fails(0, pv_rig_open(4, 0, PV_BRANCHES), VPMU_PV_EACCES, WRONG(u.open.config));
+
+	/* It is allowed again: from the next ENABLE on. */
+	filter.n_events = 0;
+	vpmu_pv_refilter(rig->vcpu[0].pv);
+	pv_rig_run_branches(rig, 0, 10000);
+	must(0, pv_rig_enable(1, 0, 0, 0));
+	assert_int_equal(slot(0, 0)->flags & VPMU_PV_SLOT_LOST, 0);
+	pv_rig_run_branches(rig, 0, 7);
+	must(0, pv_rig_op(VPMU_PV_DISABLE, 1));
+	assert_int_equal(slot(0, 0)->count, 107);
+	finish();
+}
+
 static uint32_t made(unsigned int vcpu)
 {
 	return rig->vcpu[vcpu].vcpu.task.ctx.groups[0].n_all +
@@ -1305,7 +1358,8 @@ int main(void)
 		cmocka_unit_test(test_errors), cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_generic), cmocka_unit_test(test_generic_amd),
 		cmocka_unit_test(test_count_amd), cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_filter), cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_filter), cmocka_unit_test(test_refilter),
+		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_reset), cmocka_unit_test(test_closed_meanwhile),
 		cmocka_unit_test(test_freed_meanwhile), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_config), cmocka_unit_test(test_withdraw),
