@@ -4,6 +4,7 @@
  * and change. A slow model says after each instruction what memory, counters and
  * status must be; the work that the guest can cause is bounded.
  */
+#include "input.h"
 #include "pebs_rig.h"
 
 #define COUNTERS	3 /* GP 0 and 1, fixed 0 */
@@ -11,11 +12,6 @@
 #define BUFFER_FULL	(1ull << 62)
 #define HOOKS_MAX	64u /* of one instruction, with at most 3 LBR entries */
 #define STATE_MAX	8192
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const uint8_t *input;
-static size_t left;
 
 static struct {
 	uint8_t ram[RIG_RAM];
@@ -25,31 +21,6 @@ static struct {
 } m;
 
 static const unsigned int bit_of[COUNTERS] = { 0, 1, 32 };
-
-static void require(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "does not hold: %s\n", what);
-	abort();
-}
-
-static uint8_t byte(void)
-{
-	if (!left)
-		return 0;
-	left--;
-	return *input++;
-}
-
-static uint64_t word(unsigned int bytes)
-{
-	uint64_t value = 0;
-
-	while (bytes--)
-		value = value << 8 | byte();
-	return value;
-}
 
 /* An address: near something, or anything. */
 static uint64_t address(void)

@@ -10,40 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input.h"
 #include "pv_rig.h"
 
 #define STATE_MAX	32768
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const uint8_t *input;
-static size_t left;
 static uint8_t shadow[PV_RIG_RAM];
-
-static void require(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "does not hold: %s\n", what);
-	abort();
-}
-
-static uint8_t byte(void)
-{
-	if (!left)
-		return 0;
-	left--;
-	return *input++;
-}
-
-static uint64_t word(unsigned int bytes)
-{
-	uint64_t value = 0;
-
-	while (bytes--)
-		value = value << 8 | byte();
-	return value;
-}
 
 /* A number at which something might change. */
 static uint64_t number(void)
