@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu kvm: the state of a guest's PMU, where a module of the host has it. */
+/* vpmu kvm: guests whose PMU a module of the host has: who has one, and its state. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -17,11 +17,15 @@
 
 static const char usage[] =
 	"Usage: vpmu kvm save PID FILE\n"
-	"       vpmu kvm load PID FILE\n\n"
-	"On a host whose vpmu_kvm.ko counts for a guest: the state of that guest's PMU to a\n"
-	"file, or from it into another process's guest, which is stopped and has the other\n"
-	"one's memory and registers already. PID is the VMM's. See docs/KVM-HOST.md,\n"
-	"\"Live migration\".\n\n";
+	"       vpmu kvm load PID FILE\n"
+	"       vpmu kvm allow PID\n"
+	"       vpmu kvm refuse PID\n\n"
+	"On a host whose vpmu_kvm.ko counts for guests. PID is the VMM's.\n\n"
+	"save and load: the state of a guest's PMU to a file, or from it into another\n"
+	"process's guest, which is stopped and has the other one's memory and registers\n"
+	"already. See docs/KVM-HOST.md, \"Live migration\".\n\n"
+	"allow and refuse: the guest has a PMU, or has none, as long as its VM lives; before\n"
+	"the guest uses it. See docs/KVM-HOST.md, \"Who has a PMU\".\n\n";
 
 static const struct option_def defs[] = {
 	{ NULL },
@@ -91,7 +95,7 @@ static int open_device(void)
 	return fd;
 }
 
-static void refuse(const char *what, const struct vpmu_kvm_state *s, int error)
+static void failed(const char *what, const struct vpmu_kvm_state *s, int error)
 {
 	const char *why = s->why[0] ? s->why : strerror(error);
 
@@ -127,7 +131,7 @@ static void save(int device, struct vpmu_kvm_state *s, const char *path)
 	/* First it says how much; a guest that is stopped does not get more. */
 	while (ioctl(device, VPMU_KVM_SAVE, s)) {
 		if (errno != ENOSPC || s->why[0] || data)
-			refuse("saved", s, errno);
+			failed("saved", s, errno);
 		data = xalloc(s->bytes);
 		s->data = (uintptr_t)data;
 	}
@@ -155,23 +159,64 @@ static void load(int device, struct vpmu_kvm_state *s, const char *path)
 	s->data = (uintptr_t)b.data;
 	s->bytes = b.len;
 	if (ioctl(device, VPMU_KVM_LOAD, s))
-		refuse("loaded", s, errno);
+		failed("loaded", s, errno);
 	buffer_free(&b);
+}
+
+static void decide(int device, struct vpmu_kvm_state *s, bool allow)
+{
+	const char *what = allow ? "allowed" : "refused";
+
+	if (!ioctl(device, allow ? VPMU_KVM_ALLOW : VPMU_KVM_REFUSE, s))
+		return;
+	if (errno == ENOTTY)
+		fail(EXIT_VPMU, "the vpmu_kvm.ko that is loaded is older than this command: "
+		     "load this one's, which make modules builds");
+	fail(EXIT_VPMU, "a PMU cannot be %s: %s", what, s->why[0] ? s->why : strerror(errno));
+}
+
+static void allow(int device, struct vpmu_kvm_state *s, const char *none)
+{
+	(void)none;
+	decide(device, s, true);
+}
+
+static void refuse(int device, struct vpmu_kvm_state *s, const char *none)
+{
+	(void)none;
+	decide(device, s, false);
+}
+
+static const struct verb {
+	const char *name;
+	int n_args;
+	void (*perform)(int device, struct vpmu_kvm_state *s, const char *path);
+} verbs[] = {
+	{ "save", 3, save }, { "load", 3, load }, { "allow", 2, allow }, { "refuse", 2, refuse },
+};
+
+static const struct verb *find_verb(int n_args, char **args)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (n_args == verbs[i].n_args && !strcmp(args[0], verbs[i].name))
+			return &verbs[i];
+	return NULL;
 }
 
 int verb_kvm(int argc, char **argv)
 {
 	struct vpmu_kvm_state s = { .size = sizeof(s) };
 	int first = options_parse(argc, argv, defs, usage), device;
-	bool saves;
+	const struct verb *verb = find_verb(argc - first, argv + first);
 
-	if (argc - first != 3 || (strcmp(argv[first], "save") && strcmp(argv[first], "load"))) {
+	if (!verb) {
 		fputs(usage, stderr);
 		return EXIT_VPMU;
 	}
-	saves = !strcmp(argv[first], "save");
 	device = open_device();
 	s.vm = take_vm(argv[first + 1]);
-	(saves ? save : load)(device, &s, argv[first + 2]);
+	verb->perform(device, &s, argv[first + 2]);
 	return 0;
 }

@@ -28,4 +28,58 @@
 #endif
 #endif
 
+#include <linux/kvm_host.h>
+#include <linux/mm.h>
+
+/* KVM's parameter: whether guests can have a PMU of KVM's at all. */
+extern bool enable_pmu;
+
+/* From 6.3 on KVM keeps filters in a form of its own, with all entries as masked ones. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+typedef struct kvm_x86_pmu_event_filter vk_kvm_filter;
+#define vk_filter_flags(filter) 1u /* VPMU_FILTER_MASKED */
+#else
+typedef struct kvm_pmu_event_filter vk_kvm_filter;
+#define vk_filter_flags(filter) ((filter)->flags)
+#endif
+
+/* KVM without SMM has no name for it. */
+#ifndef HF_SMM_MASK
+#define HF_SMM_MASK 0
+#endif
+
+/*
+ * Pin a page of a VM's process, which need not be the caller's. Returns 1, or an error. A
+ * page that has to come first (userfaultfd) is waited for, until a signal kills the
+ * caller. Before 6.5 no call that pins for long does that.
+ */
+static inline long vk_pin_page(struct mm_struct *mm, unsigned long at, struct page **page)
+{
+	long n;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+	int locked = 1;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	n = pin_user_pages_remote(mm, at, 1, FOLL_WRITE | FOLL_LONGTERM, page, &locked);
+	if (locked)
+		mmap_read_unlock(mm);
+#else
+	int locked = 1;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	n = get_user_pages_remote(mm, at, 1, FOLL_WRITE, page, NULL, &locked);
+	if (n == 1)
+		put_page(*page);
+	if (!locked && mmap_read_lock_killable(mm))
+		return -EINTR;
+	if (n == 1)
+		n = pin_user_pages_remote(mm, at, 1, FOLL_WRITE | FOLL_LONGTERM, page, NULL,
+					  NULL);
+	mmap_read_unlock(mm);
+#endif
+	return n;
+}
+
 #endif /* VPMU_KVM_COMPAT_H */

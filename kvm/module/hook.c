@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where KVM is left and entered. Three of its functions are hooked, by ftrace:
+ * Where KVM is left and entered. Four of its functions are hooked, by ftrace:
  *
  *	kvm_emulate_hypercall  calls with our number come to a function of ours, which
  *	                       has KVM do its part first: it refuses rings above 0, skips
@@ -9,12 +9,14 @@
  *	kvm_pmu_handle_event   what KVM does on KVM_REQ_PMU, on the way into the guest. Our
  *	                       services are asked for by that request. One is done in place
  *	                       of KVM's function, for which the request is made again.
+ *	kvm_arch_vcpu_ioctl_run tells which thread a vCPU runs on, before it does.
  *	kvm_arch_destroy_vm    tells that a VM goes.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ftrace.h>
 #include <linux/module.h>
+#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/wait_bit.h>
 
@@ -29,7 +31,9 @@ static bool vk_closed;                      /* none is begun any more */
 static bool vk_enter(void)
 {
 	atomic_inc(&vk_inside);
-	smp_mb__after_atomic(); /* vk_unhook() waits for it, or it sees that */
+	/* Pairs with wait_var_event() in vk_unhook(): that waits for this call, or this one
+	 * sees vk_closed. */
+	smp_mb__after_atomic();
 	if (!READ_ONCE(vk_closed))
 		return true;
 	if (atomic_dec_and_test(&vk_inside))
@@ -92,13 +96,33 @@ static void notrace vk_on_hypercall(unsigned long ip, unsigned long parent,
 		regs->ip = (unsigned long)vk_emulate_hypercall;
 }
 
+/* Ftrace calls these with preemption as it is in KVM. */
+
 static void notrace vk_on_event(unsigned long ip, unsigned long parent,
 				struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = ftrace_get_regs(fregs);
+	bool due;
 
-	if (regs && vk_due((struct kvm_vcpu *)regs->di) && vk_enter())
+	if (!regs)
+		return;
+	preempt_disable_notrace();
+	due = vk_due((struct kvm_vcpu *)regs->di);
+	preempt_enable_notrace();
+	if (due && vk_enter())
 		regs->ip = (unsigned long)vk_handle_event;
+}
+
+static void notrace vk_on_run(unsigned long ip, unsigned long parent,
+			      struct ftrace_ops *op, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (!regs)
+		return;
+	preempt_disable_notrace();
+	vk_run((struct kvm_vcpu *)regs->di);
+	preempt_enable_notrace();
 }
 
 static void notrace vk_on_destroy(unsigned long ip, unsigned long parent,
@@ -110,17 +134,21 @@ static void notrace vk_on_destroy(unsigned long ip, unsigned long parent,
 		vk_vm_gone((struct kvm *)regs->di);
 }
 
+enum { VK_DESTROY, VK_EVENT, VK_RUN, VK_HYPERCALL };
+
 static struct vk_hook {
 	const char *name;
 	struct ftrace_ops ops;
 	bool on;
-} vk_hooks[] = {
-	{ "kvm_arch_destroy_vm",
+} vk_hooks[] = { /* in the order in which they come; the other way round they go */
+	[VK_DESTROY] = { "kvm_arch_destroy_vm",
 	  { .func = vk_on_destroy, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT } },
-	{ "kvm_pmu_handle_event",
+	[VK_EVENT] = { "kvm_pmu_handle_event",
 	  { .func = vk_on_event, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY |
 					  FTRACE_OPS_FL_PERMANENT } },
-	{ "kvm_emulate_hypercall",
+	[VK_RUN] = { "kvm_arch_vcpu_ioctl_run",
+	  { .func = vk_on_run, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT } },
+	[VK_HYPERCALL] = { "kvm_emulate_hypercall",
 	  { .func = vk_on_hypercall, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY |
 					      FTRACE_OPS_FL_PERMANENT } },
 };
@@ -158,16 +186,17 @@ static int vk_hook_on(struct vk_hook *h)
 void vk_unhook(void)
 {
 	WRITE_ONCE(vk_closed, true);
-	vk_hook_off(&vk_hooks[2]);
-	vk_hook_off(&vk_hooks[1]);
+	vk_hook_off(&vk_hooks[VK_HYPERCALL]);
+	vk_hook_off(&vk_hooks[VK_RUN]);
+	vk_hook_off(&vk_hooks[VK_EVENT]);
 	wait_var_event(&vk_inside, !atomic_read(&vk_inside));
-	/* Who has left may still have to return. */
+	/* A task may have left vk_leave() but not yet the module's text. */
 	synchronize_rcu_tasks();
 }
 
 void vk_unwatch(void)
 {
-	vk_hook_off(&vk_hooks[0]);
+	vk_hook_off(&vk_hooks[VK_DESTROY]);
 }
 
 int vk_hook(void)

@@ -18,6 +18,14 @@ unsigned int vk_max_counters = 4096;
 module_param_named(counters, vk_max_counters, uint, 0644);
 MODULE_PARM_DESC(counters, "perf events of all VMs together (4096)");
 
+unsigned int vk_share = 8;
+module_param_named(share, vk_share, uint, 0444);
+MODULE_PARM_DESC(share, "perf events of these that each VM has for sure (8)");
+
+bool vk_opt_in;
+module_param_named(opt_in, vk_opt_in, bool, 0644);
+MODULE_PARM_DESC(opt_in, "only VMs whose VMM asks for it have a PMU (N)");
+
 unsigned int vk_max_events = 512;
 module_param_named(events, vk_max_events, uint, 0444);
 MODULE_PARM_DESC(events, "events that a VM can have open (512)");
@@ -36,6 +44,7 @@ MODULE_PARM_DESC(period, "shortest period; shorter ones are lengthened to it (10
 
 const struct vpmu_model *vk_model;
 atomic_t vk_n_counters = ATOMIC_INIT(0);
+atomic_t vk_n_common = ATOMIC_INIT(0);
 atomic64_t vk_n_refused = ATOMIC64_INIT(0);
 
 static const struct vpmu_model *vk_find_model(void)
@@ -103,13 +112,14 @@ static int __init vk_init(void)
 	ret = vk_check_host();
 	if (ret)
 		return ret;
+	vk_threads_init();
 	ret = vk_vms_init();
 	if (ret)
 		return ret;
 	ret = vk_hook();
 	if (ret)
 		goto err_vms;
-	ret = vk_state_init(); /* last: whoever has it open would be left alone with it */
+	ret = vk_device_init(); /* the last that can fail: it may be opened at once */
 	if (ret)
 		goto err_hook;
 	vk_stats_init();
@@ -129,7 +139,7 @@ err_vms:
 static void __exit vk_exit(void)
 {
 	vk_stats_exit();
-	vk_state_exit();
+	vk_device_exit();
 	vk_unhook();
 	vk_vms_exit();
 	vk_unwatch();

@@ -8,10 +8,10 @@
  * enabled in one and disabled in another has run for as long as the guest is told that
  * it was enabled, unless perf says that it had no counter for some of that time.
  *
- * A saved state is loaded while no vCPU runs, so that no event of perf could say whether
- * it has a counter, and before one has run, so that its thread is not known. What is made
- * then has no event of perf until it is bound, and counts nothing in no time. What perf
- * does not make then is in error.
+ * Events of perf exist while the vCPU is bound to a thread: vk_perf.task. It is unbound
+ * while another vCPU has its thread (thread.c), and while a state is saved or loaded. An
+ * event keeps its count, its times and the rest of its period meanwhile, and counts
+ * nothing in no time. An event that perf does not make at the next bind is in error.
  */
 #include <linux/perf_event.h>
 
@@ -19,13 +19,19 @@
 
 #include "trace.h"
 
+/* The value of hw.interrupts of an event that perf has stopped for its rate. */
+#define VK_THROTTLED	(~0ULL)
+
 struct vk_event {
 	struct vpmu_event head;
 	struct list_head list;       /* of vk_perf.events */
 	struct perf_event *pe;       /* NULL: not bound, or perf has not made it */
 	struct vpmu_event_attr attr;
 	u64 left;                    /* for pe, when it is made: of its first period; 0: all */
+	u64 count;                   /* of the events of perf before pe */
 	bool enabled;
+	bool own;                    /* one of its VM's share, else one of the others */
+	bool stopped;                /* perf has throttled pe, in NMI */
 	u8 told;                     /* enum vpmu_event_state that the owner knows of */
 	u64 since;                   /* the clock when it was enabled */
 	u64 ran;                     /* before that */
@@ -45,8 +51,11 @@ static struct vk_event *vk_event_of(const struct vpmu_event *ev)
 }
 
 /*
- * From NMI. Who overflows too often is throttled by the library, which tells the
- * guest; perf, which does not, has to count from the beginning each time.
+ * In NMI. The library throttles an event that overflows too often, and tells its guest.
+ * Perf tells the host only: so its count of interrupts is cleared. Where its limit is one
+ * in a tick, which is the least that it has, it has decided already, and stops the event
+ * when this returns, until the next tick. No guest runs before vk_perf_poll() has
+ * started the event again; perf finds the mark in hw.interrupts then.
  */
 static void vk_overflow(struct perf_event *pe, struct perf_sample_data *data,
 			struct pt_regs *regs)
@@ -54,7 +63,11 @@ static void vk_overflow(struct perf_event *pe, struct perf_sample_data *data,
 	struct vk_event *e = pe->overflow_handler_context;
 	struct vk_vcpu *c = container_of(vk_perf_of(e->head.provider), struct vk_vcpu, perf);
 
-	pe->hw.interrupts = 0;
+	if (pe->hw.interrupts == VK_THROTTLED)
+		WRITE_ONCE(e->stopped, true);
+	else
+		pe->hw.interrupts = 0;
+	WRITE_ONCE(c->wake, true);
 	atomic64_inc(&c->n_overflows);
 	trace_vpmu_kvm_overflow(c, e->head.index);
 	if (e->head.overflowed)
@@ -118,10 +131,42 @@ static enum vpmu_quality vk_quality(struct vpmu_provider *provider,
 	return VPMU_QUALITY_EXACT;
 }
 
-/* Whether events are made at once. */
+/* Are events of perf made at once? */
 static bool vk_bound(const struct vk_perf *p)
 {
-	return p->here && p->clock;
+	return p->task && p->clock;
+}
+
+/*
+ * A VM has a share of the counters for sure, so that others cannot take all of them. What
+ * is left above all shares is for any VM.
+ */
+static bool vk_take_counter(struct vk_vm *vm, struct vk_event *e)
+{
+	unsigned int all = READ_ONCE(vk_max_counters), vms = READ_ONCE(vk_max_vms);
+	unsigned int share = min(vk_share, all / max(vms, 1u));
+
+	e->own = atomic_inc_return(&vm->n_own) <= share;
+	if (!e->own) {
+		atomic_dec(&vm->n_own);
+		if (atomic_inc_return(&vk_n_common) > all - share * vms) {
+			atomic_dec(&vk_n_common);
+			return false;
+		}
+	}
+	atomic_inc(&vk_n_counters);
+	return true;
+}
+
+static void vk_put_counter(struct vk_vm *vm, const struct vk_event *e)
+{
+	atomic_dec(e->own ? &vm->n_own : &vk_n_common);
+	atomic_dec(&vk_n_counters);
+}
+
+static struct vk_vm *vk_vm_of_perf(struct vk_perf *p)
+{
+	return container_of(p, struct vk_vcpu, perf)->vm;
 }
 
 /* Its event of perf, off. Returns 0, or perf's error. */
@@ -145,16 +190,14 @@ static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 	int ret;
 
 	memset((char *)e + sizeof(e->head), 0, sizeof(*e) - sizeof(e->head));
-	if (atomic_inc_return(&vk_n_counters) > vk_max_counters) {
-		atomic_dec(&vk_n_counters);
+	if (!vk_take_counter(vk_vm_of_perf(p), e))
 		return -VPMU_EBUSY;
-	}
 	e->head.provider = provider;
 	e->head.quality = VPMU_QUALITY_EXACT;
 	e->attr = *attr;
 	ret = vk_bound(p) ? vk_make(p, e) : 0;
 	if (ret) {
-		atomic_dec(&vk_n_counters);
+		vk_put_counter(vk_vm_of_perf(p), e);
 		return ret == -ENOENT ? -VPMU_ENOENT : -VPMU_EINVAL;
 	}
 	list_add(&e->list, &p->events);
@@ -169,7 +212,7 @@ static enum vpmu_event_state vk_state(const struct vpmu_event *ev)
 	if (!e->enabled)
 		return VPMU_EVENT_OFF;
 	if (!e->pe)
-		return vk_perf_of(ev->provider)->here ? VPMU_EVENT_ERROR : VPMU_EVENT_ACTIVE;
+		return vk_perf_of(ev->provider)->task ? VPMU_EVENT_ERROR : VPMU_EVENT_ACTIVE;
 	state = READ_ONCE(e->pe->state);
 	if (state == PERF_EVENT_STATE_ACTIVE)
 		return VPMU_EVENT_ACTIVE;
@@ -180,7 +223,9 @@ static uint64_t vk_read(struct vpmu_event *ev)
 {
 	struct vk_event *e = vk_event_of(ev);
 
-	return e->pe ? perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns) : 0;
+	if (!e->pe)
+		return e->count;
+	return e->count + perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
 }
 
 /* Since it was enabled, as of the last read. Perf's time enabled ends with an error. */
@@ -275,18 +320,25 @@ static void vk_release(struct vpmu_event *ev)
 	list_del(&e->list);
 	if (e->pe)
 		perf_event_release_kernel(e->pe);
-	atomic_dec(&vk_n_counters);
+	vk_put_counter(vk_vm_of_perf(vk_perf_of(ev->provider)), e);
+}
+
+static void vk_tick(struct vk_perf *p)
+{
+	u64 enabled, running;
+
+	if (!p->clock)
+		return;
+	perf_event_read_value(p->clock, &enabled, &running);
+	p->now = p->before + enabled;
 }
 
 static void vk_begin(struct vpmu_provider *provider)
 {
 	struct vk_perf *p = vk_perf_of(provider);
-	u64 enabled, running;
 
-	if (p->depth++ || !p->clock)
-		return;
-	perf_event_read_value(p->clock, &enabled, &running);
-	p->now = enabled;
+	if (!p->depth++)
+		vk_tick(p);
 }
 
 static int vk_commit(struct vpmu_provider *provider)
@@ -327,12 +379,26 @@ const struct vpmu_provider_ops vk_perf_ops = {
 	.running = vk_running,
 };
 
+/* Perf lets go of its throttle when it schedules an event in. */
+static void vk_restart(struct vk_event *e)
+{
+	WRITE_ONCE(e->stopped, false);
+	if (!e->pe || !e->enabled)
+		return;
+	perf_event_disable(e->pe);
+	perf_event_enable(e->pe);
+}
+
 void vk_perf_poll(struct vk_perf *p)
 {
 	struct vk_event *e;
 
 	list_for_each_entry(e, &p->events, list) {
-		u8 state = vk_state(&e->head);
+		u8 state;
+
+		if (READ_ONCE(e->stopped))
+			vk_restart(e);
+		state = vk_state(&e->head);
 
 		if (!e->enabled || state == e->told)
 			continue;
@@ -344,6 +410,7 @@ void vk_perf_poll(struct vk_perf *p)
 
 void vk_perf_init(struct vk_perf *p)
 {
+	mutex_init(&p->lock);
 	INIT_LIST_HEAD(&p->events);
 	p->provider.ops = &vk_perf_ops;
 	p->provider.model = vk_model;
@@ -376,13 +443,14 @@ int vk_perf_bind(struct vk_perf *p)
 	struct vk_event *e;
 	int ret = 0;
 
-	if (vk_bound(p))
+	if (p->task == current && p->clock)
 		return 0;
-	p->here = true;
-	if (!p->task)
+	if (p->task != current) {
+		vk_perf_unbind(p);
 		p->task = get_task_struct(current);
-	if (!p->clock)
-		ret = vk_make_clock(p); /* without which there are no events */
+		vk_thread_join(p);
+	}
+	ret = vk_make_clock(p); /* without which there are no events */
 	list_for_each_entry(e, &p->events, list)
 		if (!ret && !e->pe && !vk_make(p, e) && e->enabled)
 			vk_go(p, e);
@@ -390,15 +458,46 @@ int vk_perf_bind(struct vk_perf *p)
 	return ret;
 }
 
+/* Its event of perf ends. The rest of the period is for the next one. */
+static void vk_unmake(struct vk_perf *p, struct vk_event *e)
+{
+	bool error = vk_state(&e->head) == VPMU_EVENT_ERROR;
+
+	perf_event_disable(e->pe);
+	e->count = vk_read(&e->head);
+	if (e->enabled) {
+		e->ran += vk_ran(p, e, error);
+		e->since = p->now;
+	}
+	if (e->attr.period)
+		e->left = max_t(s64, local64_read(&e->pe->hw.period_left), 1);
+	perf_event_release_kernel(e->pe);
+	e->pe = NULL;
+	e->stopped = false;
+	e->enabled_ns = e->enabled_base = 0;
+	e->running_ns = e->running_base = 0;
+}
+
 void vk_perf_unbind(struct vk_perf *p)
 {
-	p->here = false;
+	struct vk_event *e;
+
+	if (!p->task)
+		return;
+	vk_tick(p);
+	list_for_each_entry(e, &p->events, list)
+		if (e->pe)
+			vk_unmake(p, e);
+	if (p->clock)
+		perf_event_release_kernel(p->clock);
+	p->clock = NULL;
+	p->before = p->now;
+	vk_thread_leave(p);
+	put_task_struct(p->task);
+	WRITE_ONCE(p->task, NULL);
 }
 
 void vk_perf_fini(struct vk_perf *p)
 {
-	if (p->clock)
-		perf_event_release_kernel(p->clock);
-	if (p->task)
-		put_task_struct(p->task);
+	vk_perf_unbind(p);
 }

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/vpmu_kvm: a VM's state is saved, and loaded into another one. Who asks has the VM's
- * file, and so may do to it whatever its VMM may. The vCPUs' mutexes, which KVM_RUN holds,
- * keep the VM as it is meanwhile; nobody who can be waited for long is waited for.
+ * A VM's state is saved, and loaded into another VM. The vCPUs' mutexes, which KVM_RUN
+ * holds, keep the VM as it is meanwhile; a vCPU that is busy is not waited for. All vCPUs
+ * are unbound from their threads for it, and bound again when they run.
  *
- * Guest memory is mapped on a thread of our own, which has the VM's, as whoever asks may
- * be another process.
+ * Where guest memory does not come, the caller of LOAD waits for it, and can be killed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/file.h>
-#include <linux/fs.h>
-#include <linux/kthread.h>
-#include <linux/miscdevice.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -20,15 +15,10 @@
 #include "vpmu-kvm-module.h"
 #include "vpmu_kvm.h"
 
-struct vk_load {
-	struct work_struct work;
-	struct kvm *kvm;
-	struct vk_vm *vm;
-	const void *state;
-	size_t bytes;
-	int ret;
-};
-
+/*
+ * Lockdep keeps 48 locks of a task, and a VM has up to thousands of vCPUs: for lockdep the
+ * first one's mutex stands for all. Nothing waits for them, so they need no order.
+ */
 static void vk_unlock_vcpus(struct kvm *kvm, unsigned long n)
 {
 	struct kvm_vcpu *vcpu;
@@ -37,6 +27,8 @@ static void vk_unlock_vcpus(struct kvm *kvm, unsigned long n)
 	kvm_for_each_vcpu(i, vcpu, kvm) {
 		if (i == n)
 			break;
+		if (i)
+			mutex_acquire(&vcpu->mutex.dep_map, 0, 1, _THIS_IP_);
 		mutex_unlock(&vcpu->mutex);
 	}
 	mutex_unlock(&kvm->lock);
@@ -48,13 +40,16 @@ static int vk_lock_vcpus(struct kvm *kvm, struct vpmu_error *why)
 	struct kvm_vcpu *vcpu;
 	unsigned long i;
 
-	mutex_lock(&kvm->lock);
+	if (mutex_lock_killable(&kvm->lock))
+		return -EINTR;
 	kvm_for_each_vcpu(i, vcpu, kvm) {
-		if (mutex_trylock(&vcpu->mutex))
-			continue;
-		why->what = "the guest runs; stop it first";
-		vk_unlock_vcpus(kvm, i);
-		return -EBUSY;
+		if (!mutex_trylock(&vcpu->mutex)) {
+			why->what = "the guest runs; stop it first";
+			vk_unlock_vcpus(kvm, i);
+			return -EBUSY;
+		}
+		if (i)
+			mutex_release(&vcpu->mutex.dep_map, _THIS_IP_);
 	}
 	return 0;
 }
@@ -64,7 +59,7 @@ static void vk_unlock_all(struct kvm *kvm)
 	vk_unlock_vcpus(kvm, ULONG_MAX);
 }
 
-/* A copy of the state in @state, of @bytes, if there is @room for so many. */
+/* A copy of the state in @state, of @bytes, if there is @room for that many. */
 static int vk_save_vm(struct kvm *kvm, size_t room, void **state, size_t *bytes,
 		      struct vpmu_error *why)
 {
@@ -73,6 +68,7 @@ static int vk_save_vm(struct kvm *kvm, size_t room, void **state, size_t *bytes,
 
 	if (IS_ERR(vm))
 		return PTR_ERR(vm);
+	vk_unbind_all(vm);
 	ret = vpmu_pv_vm_save(vm->pv, NULL, 0, bytes);
 	if (ret || room < *bytes)
 		return ret ?: -ENOSPC;
@@ -82,7 +78,7 @@ static int vk_save_vm(struct kvm *kvm, size_t room, void **state, size_t *bytes,
 	return vpmu_pv_vm_save(vm->pv, *state, *bytes, bytes);
 }
 
-static int vk_save(struct kvm *kvm, struct vpmu_kvm_state *io, struct vpmu_error *why)
+int vk_save(struct kvm *kvm, struct vpmu_kvm_state *io, struct vpmu_error *why)
 {
 	void *state = NULL;
 	size_t bytes = 0;
@@ -99,40 +95,28 @@ static int vk_save(struct kvm *kvm, struct vpmu_kvm_state *io, struct vpmu_error
 	return ret;
 }
 
-static void vk_load_work(struct work_struct *work)
-{
-	struct vk_load *l = container_of(work, struct vk_load, work);
-	int idx;
-
-	kthread_use_mm(l->kvm->mm);
-	idx = srcu_read_lock(&l->kvm->srcu);
-	l->ret = vpmu_pv_vm_load(l->vm->pv, l->state, l->bytes);
-	srcu_read_unlock(&l->kvm->srcu, idx);
-	kthread_unuse_mm(l->kvm->mm);
-}
-
 static int vk_load_vm(struct kvm *kvm, const void *state, size_t bytes, struct vpmu_error *why)
 {
-	struct vk_load l = { .kvm = kvm, .state = state, .bytes = bytes };
+	struct vk_vm *vm = vk_attach_all(kvm, true, why);
+	int idx, ret;
 
-	l.vm = vk_attach_all(kvm, true, why);
-	if (IS_ERR(l.vm))
-		return PTR_ERR(l.vm);
+	if (IS_ERR(vm))
+		return PTR_ERR(vm);
 	if (!mmget_not_zero(kvm->mm))
 		return -ESRCH;
-	vk_loading(l.vm);
-	INIT_WORK_ONSTACK(&l.work, vk_load_work);
-	queue_work(system_unbound_wq, &l.work);
-	flush_work(&l.work);
-	destroy_work_on_stack(&l.work);
+	vk_unbind_all(vm);
+	idx = srcu_read_lock(&kvm->srcu);
+	vk_filter_sync(vm);
+	ret = vpmu_pv_vm_load(vm->pv, state, bytes);
+	srcu_read_unlock(&kvm->srcu, idx);
 	mmput(kvm->mm);
-	if (l.ret)
-		*why = *vpmu_pv_vm_refused(l.vm->pv);
-	vk_loaded(l.vm);
-	return l.ret;
+	if (ret)
+		*why = *vpmu_pv_vm_refused(vm->pv);
+	vk_loaded(vm);
+	return ret;
 }
 
-static int vk_load(struct kvm *kvm, const struct vpmu_kvm_state *io, struct vpmu_error *why)
+int vk_load(struct kvm *kvm, const struct vpmu_kvm_state *io, struct vpmu_error *why)
 {
 	void *state;
 	int ret;
@@ -156,74 +140,4 @@ static int vk_load(struct kvm *kvm, const struct vpmu_kvm_state *io, struct vpmu
 				    "%s, %llu of %llu\n", kvm->userspace_pid, ret,
 				    why->what ?: "memory", why->asked, why->available);
 	return ret;
-}
-
-static int vk_state_of(unsigned int cmd, struct vpmu_kvm_state *io, struct vpmu_error *why)
-{
-	struct file *file = fget(io->vm);
-	int ret = -EINVAL;
-
-	if (!file) {
-		why->what = "no such file is open";
-		return -EBADF;
-	}
-	if (!file_is_kvm(file))
-		why->what = "this is no file of a VM";
-	else if (cmd == VPMU_KVM_SAVE)
-		ret = vk_save(file->private_data, io, why);
-	else
-		ret = vk_load(file->private_data, io, why);
-	fput(file);
-	return ret;
-}
-
-static long vk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	struct vpmu_error why = { };
-	struct vpmu_kvm_state io;
-	int ret;
-
-	if (cmd != VPMU_KVM_SAVE && cmd != VPMU_KVM_LOAD)
-		return -ENOTTY;
-	if (copy_from_user(&io, (void __user *)arg, sizeof(io)))
-		return -EFAULT;
-	if (io.size != sizeof(io))
-		return -EINVAL;
-	ret = vk_state_of(cmd, &io, &why);
-	io.asked = why.asked;
-	io.available = why.available;
-	memset(io.why, 0, sizeof(io.why));
-	if (ret && why.what)
-		strscpy(io.why, why.what, sizeof(io.why));
-	if (copy_to_user((void __user *)arg, &io, sizeof(io)) && !ret)
-		ret = -EFAULT;
-	return ret;
-}
-
-static const struct file_operations vk_fops = {
-	.owner = THIS_MODULE,
-	.unlocked_ioctl = vk_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
-	.llseek = noop_llseek,
-};
-
-static struct miscdevice vk_device = {
-	.minor = MISC_DYNAMIC_MINOR,
-	.name = KBUILD_MODNAME,
-	.fops = &vk_fops,
-	.mode = 0600,
-};
-
-int vk_state_init(void)
-{
-	int ret = misc_register(&vk_device);
-
-	if (ret)
-		pr_err("/dev/" KBUILD_MODNAME " cannot be made: %d\n", ret);
-	return ret;
-}
-
-void vk_state_exit(void)
-{
-	misc_deregister(&vk_device);
 }

@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
+#include "compat.h"
 #include "vpmu_kvm.h"
 
 #define CREATE_TRACE_POINTS
@@ -29,24 +30,31 @@ static struct vk_vm *vk_vm_find(const struct kvm *kvm)
 	return NULL;
 }
 
+/* Under RCU, or without preemption. */
+static struct vk_vcpu *vk_find_vcpu(struct kvm_vcpu *vcpu)
+{
+	struct vk_vm *vm = vk_vm_find(vcpu->kvm);
+
+	if (!vm || vcpu->vcpu_idx >= vm->n_vcpus)
+		return NULL;
+	return smp_load_acquire(&vm->vcpu[vcpu->vcpu_idx]);
+}
+
 /* What is found stays as long as the vCPU's thread is in here. */
 static struct vk_vcpu *vk_find(struct kvm_vcpu *vcpu)
 {
-	struct vk_vcpu *c = NULL;
-	struct vk_vm *vm;
+	struct vk_vcpu *c;
 
 	rcu_read_lock();
-	vm = vk_vm_find(vcpu->kvm);
-	if (vm && vcpu->vcpu_idx < vm->n_vcpus)
-		c = smp_load_acquire(&vm->vcpu[vcpu->vcpu_idx]);
+	c = vk_find_vcpu(vcpu);
 	rcu_read_unlock();
 	return c;
 }
 
 /* Services */
 
-/* From anywhere but NMI. */
-static void vk_ask(struct vk_vcpu *c, int why)
+/* From anywhere but NMI. @wake: a HLT ends, since an interrupt follows. */
+static void vk_ask(struct vk_vcpu *c, int why, bool wake)
 {
 	unsigned long flags;
 
@@ -54,9 +62,13 @@ static void vk_ask(struct vk_vcpu *c, int why)
 	if (c->vcpu) {
 		atomic_or(why, &c->pending);
 		kvm_make_request(KVM_REQ_PMU, c->vcpu);
-		smp_mb__after_atomic(); /* it looks for requests, or is seen in there */
-		/* One that sleeps need not wake up for that. */
-		if (READ_ONCE(c->vcpu->mode) == IN_GUEST_MODE)
+		/* Without an NMI that is queued, it is just what a HLT looks at. */
+		if (wake)
+			kvm_make_request(KVM_REQ_NMI, c->vcpu);
+		/* Pairs with KVM's barrier after vcpu->mode is set: it sees the requests, or
+		 * the mode is seen here. */
+		smp_mb__after_atomic();
+		if (wake || READ_ONCE(c->vcpu->mode) == IN_GUEST_MODE)
 			kvm_vcpu_kick(c->vcpu);
 	}
 	raw_spin_unlock_irqrestore(&c->lock, flags);
@@ -64,26 +76,48 @@ static void vk_ask(struct vk_vcpu *c, int why)
 
 static void vk_kick_work(struct irq_work *work)
 {
-	vk_ask(container_of(work, struct vk_vcpu, kick), VK_SERVE);
+	struct vk_vcpu *c = container_of(work, struct vk_vcpu, kick);
+
+	vk_ask(c, VK_SERVE, xchg(&c->wake, false));
 }
 
 static enum hrtimer_restart vk_slice_over(struct hrtimer *timer)
 {
-	vk_ask(container_of(timer, struct vk_vcpu, slice), VK_SLICE);
+	vk_ask(container_of(timer, struct vk_vcpu, slice), VK_SLICE, false);
 	return HRTIMER_NORESTART;
 }
 
+/* While vk_slice_over() returns on another CPU the timer is active, but not queued. */
 static void vk_start_slice(struct vk_vcpu *c)
 {
-	if (!hrtimer_active(&c->slice))
+	if (!hrtimer_is_queued(&c->slice))
 		hrtimer_start(&c->slice, ns_to_ktime(VK_SLICE_NS), HRTIMER_MODE_REL);
+}
+
+/* For each KVM_RUN of the host: most VMs have no PMU, and most vCPUs one thread. */
+void vk_run(struct kvm_vcpu *vcpu)
+{
+	enum vk_thread has = vk_thread_has(vcpu);
+
+	if (has == VK_THREAD_OWN || (has == VK_THREAD_FREE && !vk_find_vcpu(vcpu)))
+		return;
+	kvm_make_request(KVM_REQ_PMU, vcpu);
 }
 
 bool vk_due(struct kvm_vcpu *vcpu)
 {
-	struct vk_vcpu *c = vk_find(vcpu);
+	enum vk_thread has = vk_thread_has(vcpu);
+	struct vk_vcpu *c = vk_find_vcpu(vcpu);
 
-	return c && atomic_read(&c->pending);
+	if (has == VK_THREAD_TAKEN)
+		return true;
+	return c && (has == VK_THREAD_FREE || atomic_read(&c->pending) || vk_filter_due(c->vm));
+}
+
+/* In SMM, and while it runs a guest of its own, the vCPU's CR0 is not its system's. */
+static bool vk_in_system(const struct kvm_vcpu *vcpu)
+{
+	return !(vcpu->arch.hflags & (HF_GUEST_MASK | HF_SMM_MASK));
 }
 
 /*
@@ -96,7 +130,7 @@ static bool vk_check_reset(struct vk_vcpu *c)
 		.nr = VPMU_PV_HYPERCALL, .arg = { VPMU_PV_OP_RESET }, .long_mode = true,
 	};
 
-	if (!c->paging || c->vcpu->arch.cr0 & X86_CR0_PG)
+	if (!c->paging || !vk_in_system(c->vcpu) || c->vcpu->arch.cr0 & X86_CR0_PG)
 		return false;
 	c->paging = false;
 	trace_vpmu_kvm_reset(c);
@@ -107,26 +141,40 @@ static bool vk_check_reset(struct vk_vcpu *c)
 	return true;
 }
 
+static void vk_heed_filter(struct vk_vcpu *c)
+{
+	unsigned int changes = vk_filter_sync(c->vm);
+
+	if (c->filter_changes == changes)
+		return;
+	c->filter_changes = changes;
+	vpmu_pv_refilter(c->pv);
+}
+
 void vk_serve(struct kvm_vcpu *vcpu)
 {
 	struct vk_vcpu *c = vk_find(vcpu);
 	bool again = false;
 	int why;
 
+	vk_thread_evict(vcpu);
 	if (!c)
 		return;
 	why = atomic_xchg(&c->pending, 0);
-	down_read(&c->vm->sem);
+	mutex_lock(&c->perf.lock);
 	c->n_services++;
 	(void)vk_perf_bind(&c->perf); /* else what is on is in error */
 	if (!vk_check_reset(c)) {
+		vk_heed_filter(c);
 		vk_perf_poll(&c->perf);
 		vpmu_pv_service(c->pv);
 		if (why & VK_SLICE)
 			again = vpmu_pv_slice(c->pv);
 	}
-	up_read(&c->vm->sem);
-	if (again || c->perf.n_enabled)
+	again |= c->perf.n_enabled;
+	mutex_unlock(&c->perf.lock);
+	vk_flush_dirty(c);
+	if (again)
 		vk_start_slice(c);
 }
 
@@ -179,7 +227,7 @@ static const struct vpmu_ops vk_ops = {
 	.unlock = vk_unlock,
 };
 
-/* They come */
+/* VMs and vCPUs are made. */
 
 static struct vpmu_pv_config vk_config(const struct kvm *kvm)
 {
@@ -200,60 +248,131 @@ static struct vpmu_pv_config vk_config(const struct kvm *kvm)
 
 static void vk_vm_end_work(struct work_struct *work);
 
-/* vk_mutex */
-static struct vk_vm *vk_vm_new(struct kvm *kvm, struct vpmu_error *why)
+static struct vk_vm *vk_vm_of(const struct kvm *kvm)
 {
-	struct vpmu_pv_config cfg = vk_config(kvm);
-	size_t vm_bytes, vcpu_bytes;
 	struct vk_vm *vm;
 
-	if (vk_n_vms >= vk_max_vms) {
-		why->what = "vms";
-		why->asked = vk_n_vms + 1;
-		why->available = vk_max_vms;
-		return NULL;
-	}
-	if (vpmu_pv_size(&cfg, &vk_perf_ops, &vm_bytes, &vcpu_bytes, why))
-		return NULL;
-	vm = vk_fails() ? NULL : kvzalloc(struct_size(vm, vcpu, cfg.n_vcpus), GFP_KERNEL_ACCOUNT);
+	rcu_read_lock();
+	vm = vk_vm_find(kvm);
+	rcu_read_unlock();
+	return vm;
+}
+
+static bool vk_vm_room(struct vpmu_error *why)
+{
+	unsigned int n = READ_ONCE(vk_n_vms);
+
+	if (n < vk_max_vms)
+		return true;
+	*why = (struct vpmu_error){ .what = "vms", .asked = n + 1, .available = vk_max_vms };
+	return false;
+}
+
+static int vk_vm_init_pv(struct vk_vm *vm, struct vpmu_pv_config *cfg, struct vpmu_error *why)
+{
+	size_t vm_bytes, vcpu_bytes;
+
+	cfg->filter = &vm->filter;
+	if (vpmu_pv_size(cfg, &vk_perf_ops, &vm_bytes, &vcpu_bytes, why))
+		return -EINVAL;
+	vm->pv = vk_fails() ? NULL : kvzalloc(vm_bytes, GFP_KERNEL_ACCOUNT);
+	if (!vm->pv)
+		return -ENOMEM;
+	return vpmu_pv_vm_init(vm->pv, cfg, &vk_perf_ops, why) ? -EINVAL : 0;
+}
+
+static void vk_vm_free(struct vk_vm *vm)
+{
+	kvfree(vm->pv);
+	kvfree(vm);
+}
+
+/* A VM that is not in vk_vms yet. @allow: with a PMU. */
+static struct vk_vm *vk_vm_alloc(struct kvm *kvm, bool allow, struct vpmu_error *why)
+{
+	struct vpmu_pv_config cfg = vk_config(kvm);
+	unsigned int n_vcpus = allow ? cfg.n_vcpus : 0;
+	struct vk_vm *vm = vk_fails() ? NULL :
+		kvzalloc(struct_size(vm, vcpu, n_vcpus), GFP_KERNEL_ACCOUNT);
+
 	if (!vm)
 		return NULL;
-	vm->pv = vk_fails() ? NULL : kvzalloc(vm_bytes, GFP_KERNEL_ACCOUNT);
-	if (!vm->pv || vpmu_pv_vm_init(vm->pv, &cfg, &vk_perf_ops, why)) {
-		kvfree(vm->pv);
-		kvfree(vm);
-		return NULL;
-	}
 	vm->kvm = kvm;
 	vm->pid = kvm->userspace_pid;
-	vm->n_vcpus = cfg.n_vcpus;
-	init_rwsem(&vm->sem);
+	vm->n_vcpus = n_vcpus;
+	INIT_LIST_HEAD(&vm->list);
 	mutex_init(&vm->lock);
 	hash_init(vm->maps);
 	INIT_WORK(&vm->end, vk_vm_end_work);
-	list_add_tail(&vm->list, &vk_all);
-	vk_n_vms++;
-	spin_lock(&vk_vms_lock);
-	hash_add_rcu(vk_vms, &vm->node, (unsigned long)kvm);
-	spin_unlock(&vk_vms_lock);
+	vk_filter_init(vm);
+	if (allow && vk_vm_init_pv(vm, &cfg, why)) {
+		vk_vm_free(vm);
+		return NULL;
+	}
 	return vm;
+}
+
+/* Put it where vk_vm_of() finds it. Returns 0, or -EEXIST; or -ENOSPC, with @why. */
+static int vk_vm_publish(struct vk_vm *vm, struct vpmu_error *why)
+{
+	int ret = 0;
+
+	mutex_lock(&vk_mutex);
+	if (vk_vm_of(vm->kvm))
+		ret = -EEXIST;
+	else if (vm->pv && !vk_vm_room(why))
+		ret = -ENOSPC;
+	if (!ret && vm->pv) {
+		list_add_tail(&vm->list, &vk_all);
+		WRITE_ONCE(vk_n_vms, vk_n_vms + 1);
+	}
+	if (!ret) {
+		spin_lock(&vk_vms_lock);
+		hash_add_rcu(vk_vms, &vm->node, (unsigned long)vm->kvm);
+		spin_unlock(&vk_vms_lock);
+	}
+	mutex_unlock(&vk_mutex);
+	return ret;
+}
+
+/*
+ * The VM of @kvm, which is made if there is none. Memory is allocated without a lock: a VM
+ * that has to wait for it makes no other one wait. NULL, with @why if it was a limit.
+ */
+static struct vk_vm *vk_vm_get(struct kvm *kvm, bool allow, struct vpmu_error *why)
+{
+	struct vk_vm *vm = vk_vm_of(kvm);
+	int ret;
+
+	if (vm || (allow && !vk_vm_room(why)))
+		return vm;
+	vm = vk_vm_alloc(kvm, allow, why);
+	if (!vm)
+		return NULL;
+	ret = vk_vm_publish(vm, why);
+	if (!ret)
+		return vm;
+	vk_vm_free(vm);
+	return ret == -EEXIST ? vk_vm_of(kvm) : NULL;
 }
 
 static void vk_vcpu_free(struct vk_vcpu *c)
 {
 	vk_perf_fini(&c->perf);
 	kvfree(c->pv);
-	kfree(c);
+	kfree_rcu(c, rcu);
 }
 
-/* vk_mutex. @bind: on its thread; else that has yet to come. */
+/*
+ * @bind: on its thread; else that has yet to come. vcpu->mutex is held, so there is one
+ * such call at a time for each vCPU.
+ */
 static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
 				   struct vpmu_error *why)
 {
 	struct vpmu_pv_config cfg = vk_config(vcpu->kvm);
 	size_t vm_bytes, vcpu_bytes;
 	struct vk_vcpu *c;
-	int ret;
 
 	if (vcpu->vcpu_idx >= vm->n_vcpus ||
 	    vpmu_pv_size(&cfg, &vk_perf_ops, &vm_bytes, &vcpu_bytes, why))
@@ -270,48 +389,51 @@ static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool
 	c->slice.function = vk_slice_over;
 	vk_perf_init(&c->perf);
 	c->pv = vk_fails() ? NULL : kvzalloc(vcpu_bytes, GFP_KERNEL_ACCOUNT);
-	if (!c->pv || (bind && vk_perf_bind(&c->perf))) {
+	if (!c->pv || (bind && vk_perf_bind(&c->perf)) ||
+	    vpmu_pv_init(c->pv, vm->pv, c->number, &c->perf.provider, &vk_ops, c)) {
 		vk_vcpu_free(c);
 		return NULL;
 	}
-	down_write(&vm->sem);
-	ret = vpmu_pv_init(c->pv, vm->pv, c->number, &c->perf.provider, &vk_ops, c);
-	if (!ret)
-		smp_store_release(&vm->vcpu[c->number], c);
-	up_write(&vm->sem);
-	if (ret) {
-		vk_vcpu_free(c);
-		return NULL;
-	}
+	smp_store_release(&vm->vcpu[c->number], c); /* pairs with vk_find() */
 	trace_vpmu_kvm_attach(c);
 	return c;
 }
 
-static struct vk_vm *vk_vm_of(const struct kvm *kvm)
+/* Has a VM that is not known yet a PMU? Else @why not. */
+static bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why)
 {
-	struct vk_vm *vm;
+	if (vk_opt_in)
+		why->what = "its VMM has not asked for one, which opt_in demands";
+	else if (vk_vmm_declines(kvm))
+		why->what = "its VMM has taken the PMU away (KVM_CAP_PMU_CAPABILITY)";
+	return !why->what;
+}
 
-	rcu_read_lock();
-	vm = vk_vm_find(kvm);
-	rcu_read_unlock();
-	return vm;
+static void vk_warn(const struct vpmu_error *why)
+{
+	if (why->asked || why->available)
+		pr_warn_ratelimited("process %d gets no PMU for its guest: %s, %llu of %llu\n",
+				    task_tgid_nr(current), why->what, why->asked,
+				    why->available);
+	else
+		pr_warn_ratelimited("process %d gets no PMU for its guest: %s\n",
+				    task_tgid_nr(current), why->what ?: "no memory");
 }
 
 static struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
 {
+	struct vk_vm *vm = vk_vm_of(vcpu->kvm);
 	struct vpmu_error why = { };
 	struct vk_vcpu *c = NULL;
-	struct vk_vm *vm;
 
-	mutex_lock(&vk_mutex);
-	vm = vk_vm_of(vcpu->kvm) ?: vk_vm_new(vcpu->kvm, &why);
-	if (vm)
+	if (vm && !vm->pv)
+		return NULL; /* by REFUSE, whose caller knows */
+	if (vm || vk_may_have(vcpu->kvm, &why))
+		vm = vk_vm_get(vcpu->kvm, true, &why);
+	if (vm && vm->pv)
 		c = vk_vcpu_new(vm, vcpu, true, &why);
-	mutex_unlock(&vk_mutex);
 	if (!c)
-		pr_warn_ratelimited("process %d gets no PMU for its guest: %s, %llu of %llu\n",
-				    task_tgid_nr(current), why.what ?: "memory", why.asked,
-				    why.available);
+		vk_warn(&why);
 	return c;
 }
 
@@ -321,35 +443,55 @@ static struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
  */
 struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
 {
+	struct vk_vm *vm = vk_vm_of(kvm);
 	struct kvm_vcpu *vcpu;
-	struct vk_vm *vm;
 	unsigned long i;
-	int ret = 0;
 
-	mutex_lock(&vk_mutex);
-	vm = vk_vm_of(kvm);
-	if (!vm && make)
-		vm = vk_vm_new(kvm, why);
-	else if (!vm)
-		ret = -ENOENT;
-	if (!vm && !ret)
-		ret = why->what ? -ENOSPC : -ENOMEM;
-	kvm_for_each_vcpu(i, vcpu, kvm)
-		if (!ret && !vk_find(vcpu) && !vk_vcpu_new(vm, vcpu, false, why))
-			ret = -ENOMEM;
-	mutex_unlock(&vk_mutex);
-	if (ret == -ENOENT)
+	if (!vm && !make) {
 		why->what = "the guest has not used its PMU";
-	return ret ? ERR_PTR(ret) : vm;
+		return ERR_PTR(-ENOENT);
+	}
+	if (!vm && !vk_may_have(kvm, why))
+		return ERR_PTR(-EACCES);
+	vm = vk_vm_get(kvm, true, why);
+	if (!vm)
+		return ERR_PTR(why->what ? -ENOSPC : -ENOMEM);
+	if (!vm->pv) {
+		why->what = "the guest is refused a PMU";
+		return ERR_PTR(-EACCES);
+	}
+	kvm_for_each_vcpu(i, vcpu, kvm)
+		if (!vk_find(vcpu) && !vk_vcpu_new(vm, vcpu, false, why))
+			return ERR_PTR(-ENOMEM);
+	return vm;
 }
 
-void vk_loading(struct vk_vm *vm)
+int vk_decide(struct kvm *kvm, bool allow, struct vpmu_error *why)
+{
+	struct vk_vm *vm = vk_vm_get(kvm, allow, why);
+
+	if (!vm)
+		return why->what ? -ENOSPC : -ENOMEM;
+	if (!vm->pv == !allow)
+		return 0;
+	why->what = allow ? "the guest has been refused a PMU already" :
+			    "the guest has a PMU already";
+	return -EBUSY;
+}
+
+void vk_unbind_all(struct vk_vm *vm)
 {
 	unsigned int i;
 
-	for (i = 0; i < vm->n_vcpus; i++)
-		if (vm->vcpu[i])
-			vk_perf_unbind(&vm->vcpu[i]->perf);
+	for (i = 0; i < vm->n_vcpus; i++) {
+		struct vk_vcpu *c = vm->vcpu[i];
+
+		if (!c)
+			continue;
+		mutex_lock(&c->perf.lock);
+		vk_perf_unbind(&c->perf);
+		mutex_unlock(&c->perf.lock);
+	}
 }
 
 void vk_loaded(struct vk_vm *vm)
@@ -361,14 +503,15 @@ void vk_loaded(struct vk_vm *vm)
 
 		if (!c)
 			continue;
-		c->paging = c->vcpu->arch.cr0 & X86_CR0_PG;
-		vk_ask(c, VK_SERVE);
+		c->paging = vk_in_system(c->vcpu) && c->vcpu->arch.cr0 & X86_CR0_PG;
+		vk_ask(c, VK_SERVE, false);
 	}
 }
 
 void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)
 {
 	struct vk_vcpu *c;
+	bool busy;
 
 	/* Not for one that has but the lower half of our number. */
 	if (call->long_mode && call->nr != VPMU_PV_HYPERCALL)
@@ -376,19 +519,23 @@ void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)
 	c = vk_find(vcpu) ?: vk_attach(vcpu);
 	if (!c)
 		return;
-	down_read(&c->vm->sem);
+	mutex_lock(&c->perf.lock);
 	(void)vk_perf_bind(&c->perf);
 	vk_check_reset(c);
-	c->paging = vcpu->arch.cr0 & X86_CR0_PG;
+	if (vk_in_system(vcpu))
+		c->paging = vcpu->arch.cr0 & X86_CR0_PG;
+	vk_heed_filter(c);
 	c->n_calls++;
 	vpmu_pv_hypercall(c->pv, call);
 	trace_vpmu_kvm_call(c, call);
-	up_read(&c->vm->sem);
-	if (c->perf.n_enabled || !list_empty(&c->perf.events))
+	busy = c->perf.n_enabled || !list_empty(&c->perf.events);
+	mutex_unlock(&c->perf.lock);
+	vk_flush_dirty(c);
+	if (busy)
 		vk_start_slice(c);
 }
 
-/* They go */
+/* VMs and vCPUs end. */
 
 /* Nothing of it runs any more, and nobody finds it. @tell: its guest lives on. */
 static void vk_vm_end(struct vk_vm *vm, bool tell)
@@ -396,8 +543,10 @@ static void vk_vm_end(struct vk_vm *vm, bool tell)
 	unsigned int i;
 
 	mutex_lock(&vk_mutex);
-	list_del(&vm->list);
-	vk_n_vms--;
+	if (vm->pv) {
+		list_del(&vm->list);
+		WRITE_ONCE(vk_n_vms, vk_n_vms - 1);
+	}
 	mutex_unlock(&vk_mutex);
 	for (i = 0; i < vm->n_vcpus; i++) {
 		struct vk_vcpu *c = vm->vcpu[i];
@@ -409,7 +558,8 @@ static void vk_vm_end(struct vk_vm *vm, bool tell)
 			vpmu_pv_withdraw(c->pv);
 		trace_vpmu_kvm_detach(c);
 	}
-	vpmu_pv_vm_reset(vm->pv);
+	if (vm->pv)
+		vpmu_pv_vm_reset(vm->pv);
 	for (i = 0; i < vm->n_vcpus; i++) {
 		struct vk_vcpu *c = vm->vcpu[i];
 
@@ -418,15 +568,14 @@ static void vk_vm_end(struct vk_vm *vm, bool tell)
 		irq_work_sync(&c->kick); /* a vCPU's end may have kicked another one */
 		vk_vcpu_free(c);
 	}
-	kvfree(vm->pv);
-	kvfree(vm);
+	vk_vm_free(vm);
 }
 
 static void vk_vm_end_work(struct work_struct *work)
 {
 	struct vk_vm *vm = container_of(work, struct vk_vm, end);
 
-	synchronize_rcu(); /* who looks for another one may stand here */
+	synchronize_rcu(); /* a reader of vk_vms that looks for another VM may be at this one */
 	vk_vm_end(vm, false);
 }
 

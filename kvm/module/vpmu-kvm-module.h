@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * /dev/vpmu_kvm: the state of a guest's paravirtual PMU, where vpmu_kvm.ko serves it, for
- * its VMM or for an operator. Whoever has the VM's file may ask; docs/KVM-HOST.md, "Live
- * migration", says when.
+ * /dev/vpmu_kvm, for VMMs and operators: which VMs have the paravirtual PMU that
+ * vpmu_kvm.ko serves, and its state. The caller needs the VM's file. See docs/KVM-HOST.md,
+ * "Who has a PMU" and "Live migration".
  */
 #ifndef VPMU_KVM_MODULE_H
 #define VPMU_KVM_MODULE_H
@@ -14,7 +14,8 @@
 
 struct vpmu_kvm_state {
 	__u32 size;      /* sizeof(struct vpmu_kvm_state) */
-	__s32 vm;        /* file of the VM, as KVM_CREATE_VM gave it */
+	__s32 vm;        /* file of the VM, as KVM_CREATE_VM gave it. The members below are
+			    of SAVE and LOAD; the other calls ignore data and bytes */
 	__u64 data;      /* address of a buffer */
 	__u64 bytes;     /* SAVE: of the buffer, and then of the state, also with ENOSPC.
 			    LOAD: of the state, at most VPMU_KVM_STATE_MAX */
@@ -43,5 +44,16 @@ struct vpmu_kvm_state {
  * has changed. EFAULT: addresses that are no RAM here; the PMU is as after RESET.
  */
 #define VPMU_KVM_LOAD _IOWR('V', 0x51, struct vpmu_kvm_state)
+
+/*
+ * Decide whether the VM's guest has a PMU, before its first hypercall: ALLOW, even if the
+ * module was loaded with opt_in=1 or the VMM has taken KVM's own PMU away
+ * (KVM_CAP_PMU_CAPABILITY); REFUSE, as long as the VM lives.
+ *
+ * 0, also if that has been decided before. EBUSY: the contrary has, or the guest has used
+ * its PMU; ENOSPC, ENOMEM: a limit; EBADF, EINVAL: as above. Nothing has changed then.
+ */
+#define VPMU_KVM_ALLOW  _IOWR('V', 0x52, struct vpmu_kvm_state)
+#define VPMU_KVM_REFUSE _IOWR('V', 0x53, struct vpmu_kvm_state)
 
 #endif /* VPMU_KVM_MODULE_H */

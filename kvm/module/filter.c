@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A VMM limits its guest: KVM_SET_PMU_EVENT_FILTER and KVM_CAP_PMU_CAPABILITY are
+ * heeded as KVM's own PMU heeds them. KVM does not say that the filter has changed, but
+ * asks each vCPU for KVM_REQ_PMU then; and it is looked at in each call and service.
+ */
+#include <linux/string.h>
+
+#include "compat.h"
+#include "vpmu_kvm.h"
+
+bool vk_vmm_declines(const struct kvm *kvm)
+{
+	/* With enable_pmu=0 every VM looks like this, and no VMM has said so. */
+	return enable_pmu && !kvm->arch.enable_pmu;
+}
+
+static bool vk_filter_equal(const struct vpmu_filter *ours, const vk_kvm_filter *kvms)
+{
+	if (!kvms)
+		return ours->action == VPMU_FILTER_DENY && !ours->n_events &&
+		       !ours->fixed_bitmap;
+	return ours->action == kvms->action && ours->n_events == kvms->nevents &&
+	       ours->fixed_bitmap == kvms->fixed_counter_bitmap &&
+	       ours->flags == vk_filter_flags(kvms) &&
+	       !memcmp(ours->events, kvms->events, kvms->nevents * sizeof(u64));
+}
+
+/* Under vk_vm.lock. A filter that has no place here is one that allows nothing. */
+static void vk_filter_copy(struct vk_vm *vm, const vk_kvm_filter *kvms)
+{
+	struct vpmu_filter *ours = &vm->filter;
+
+	ours->action = kvms ? kvms->action : VPMU_FILTER_DENY;
+	ours->fixed_bitmap = kvms ? kvms->fixed_counter_bitmap : 0;
+	ours->flags = kvms ? vk_filter_flags(kvms) : 0;
+	ours->n_events = kvms ? kvms->nevents : 0;
+	if (ours->action > VPMU_FILTER_DENY || ours->n_events > VPMU_FILTER_EVENTS_MAX) {
+		ours->action = VPMU_FILTER_ALLOW;
+		ours->fixed_bitmap = 0;
+		ours->n_events = 0;
+	}
+	if (kvms)
+		memcpy(vm->filter_events, kvms->events, ours->n_events * sizeof(u64));
+}
+
+void vk_filter_init(struct vk_vm *vm)
+{
+	vm->filter.size = sizeof(vm->filter);
+	vm->filter.events = vm->filter_events;
+	vk_filter_copy(vm, NULL);
+}
+
+bool vk_filter_due(const struct vk_vm *vm)
+{
+	return rcu_access_pointer(vm->kvm->arch.pmu_event_filter) != READ_ONCE(vm->filter_seen);
+}
+
+unsigned int vk_filter_sync(struct vk_vm *vm)
+{
+	const vk_kvm_filter *kvms = srcu_dereference(vm->kvm->arch.pmu_event_filter,
+						     &vm->kvm->srcu);
+
+	/* The most frequent case: there is no filter, and there was none. */
+	if (!kvms && !READ_ONCE(vm->filter_seen))
+		return READ_ONCE(vm->filter_changes);
+	mutex_lock(&vm->lock);
+	if (!vk_filter_equal(&vm->filter, kvms)) {
+		vk_filter_copy(vm, kvms);
+		WRITE_ONCE(vm->filter_changes, vm->filter_changes + 1);
+	}
+	WRITE_ONCE(vm->filter_seen, kvms);
+	mutex_unlock(&vm->lock);
+	return READ_ONCE(vm->filter_changes);
+}
