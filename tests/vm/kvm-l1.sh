@@ -99,6 +99,26 @@ t_moved() {
 	COUNTERS=1 moved lost 'turns=300000000 lost=2' 1 1
 }
 
+# At perf's least limits of sampling, which some distributions set and perf comes to by itself
+# on a slow host.
+t_rates() {
+	load
+	for rate in 1 250; do
+		limits 25 $rate
+		moved "rate $rate" turns=300000000 1 1
+	done
+	rate=${RATE:-100000}
+	limits 25 "$rate"
+}
+
+# More vCPUs than lockdep keeps locks of one task (48), all of which a save holds.
+t_vcpus() {
+	local more=("${bare[@]}" -smp 50) bare
+	bare=("${more[@]}")
+	load
+	moved '50 vCPUs' turns=300000000 1 1
+}
+
 # state [--faults]: what the module refuses to save and to load, or cannot.
 state() {
 	local status=0
@@ -290,6 +310,24 @@ t_locked() {
 
 t_no_pmu() {
 	refuse PMU "this host's perf cannot count instructions (-2)"
+}
+
+# L1's KVM has a vPMU; a guest with --pmu pv has ours alone, as perf's PMU "cpu".
+# shellcheck disable=SC2016 # L2's
+t_alone() {
+	load
+	pv alone -- sh -c '
+		perf stat -x, -e instructions:u -o o "$1"
+		n=$(sed -n "s/,.*instructions.*//p" o)
+		[ "$n" = "$2" ] && echo "ok exact" || echo "not ok exact: $n, not $2"
+		found=$(dmesg | grep "AMD PMU driver"; ls -d /sys/bus/event_source/devices/vpmu 2>/dev/null)
+		[ -z "$found" ] && echo "ok one PMU" || echo "not ok one PMU: $found"
+	' sh "$shares" "$shares_exact"
+	wait_for 60 gone
+}
+
+t_error() {
+	"$VPMU_ROOT/tests/vm/kvm-error.sh" "$suite"
 }
 
 for t; do t_"$t"; done

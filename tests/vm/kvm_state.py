@@ -76,7 +76,7 @@ def refusals(device, state):
     newer = state[:4] + struct.pack("<I", 2) + state[8:]
     yield "little room", (SAVE, room, len(state) - 1), errno.ENOSPC, ""
     yield "no room", (SAVE, None, len(state)), errno.EFAULT, ""
-    yield "no such command", (SAVE + 2, room, 0), errno.ENOTTY, ""
+    yield "no such command", (SAVE + 15, room, 0), errno.ENOTTY, ""
     yield "another struct", (SAVE, room, len(state), None, 120), errno.EINVAL, ""
     yield "no file", (SAVE, room, len(state), 1000), errno.EBADF, "no such file"
     yield "no VM", (LOAD, room, len(state), null), errno.EINVAL, "no file of a VM"

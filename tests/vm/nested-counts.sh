@@ -58,7 +58,8 @@ perf stat -x, -e instructions:u,branches:u "$programs/loop" 2>stat.csv
 	echo "not ok perf stat: $(cut -d, -f1 stat.csv | tr '\n' ' ')"
 echo "$(nproc) CPUs" >from-l2
 END
-l2 L2 --smp "$cpus" -- sh ./l2.sh "$programs" "$(address instruction)" "$(address branch)" \
+# KVM's vPMU is perf events of L1, which perf would throttle, and samples would be missing.
+lifted l2 L2 --smp "$cpus" -- sh ./l2.sh "$programs" "$(address instruction)" "$(address branch)" \
 	"$late" "${list[@]}"
 
 # The whole of a guest's life, seen from L1.

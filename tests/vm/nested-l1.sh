@@ -10,8 +10,9 @@
 #		comes before them; and cases for its status and for NAME.l2.log. What it
 #		writes to stderr, and L2's console, is shown when it fails
 #   clean NAME LOG			a case: no trouble in a kernel's log
+#   lifted COMMAND...			runs COMMAND without perf's limits of sampling, and says so
 #
-# Both can run in the background, more than one at once.
+# l2_run and l2 can run in the background, more than one at once.
 set -uo pipefail
 
 # Seconds; many times what it takes, but for perf record of 6.12, which reads the kernel's
@@ -19,7 +20,8 @@ set -uo pipefail
 l2_limit=${L2_LIMIT:-900}
 trouble='WARNING:|BUG:|Oops|Call Trace|unchecked MSR|general protection|Broken BIOS'
 trouble+='|irq loop stuck|Dazed and confused|NMI received for unknown|rcu: INFO'
-trouble+='|blocked for more than|soft lockup|KFENCE|UBSAN|KASAN|Kernel panic'
+trouble+='|blocked for more than|soft lockup|KFENCE|UBSAN|KASAN|Kernel panic|ODEBUG'
+trouble+='|list_(add|del) corruption|suspected memory leak|INFO: trying to register'
 
 clean() {
 	local found
@@ -27,8 +29,24 @@ clean() {
 		echo "not ok $1: no log"
 	elif found=$(grep -E -m 1 "$trouble" "$2"); then
 		echo "not ok $1: $found"
+		grep -E -m 1 -A 40 "$trouble" "$2" | sed 's/^/# /'
 	else
 		echo "ok $1"
+	fi
+}
+
+# log_of WHO FILE: a case for this kernel's log, which goes to FILE. A kernel that looks for
+# leaks scans twice: a leaked object is at least 5 seconds old and no longer changes.
+log_of() {
+	local leaks=/sys/kernel/debug/kmemleak
+	for _ in 1 2; do
+		[ -e $leaks ] && sleep 6 && echo scan >$leaks 2>/dev/null || break
+	done
+	dmesg >"$2"
+	cat $leaks >>"$2" 2>/dev/null
+	clean "$1's log" "$2"
+	if grep -qs 'debug_locks: *0' /proc/lockdep_stats; then
+		echo "not ok $1's lockdep: it gave up on the way"
 	fi
 }
 
@@ -64,14 +82,29 @@ l2() {
 	clean "$name/L2's log" "$log.log"
 }
 
+# limits PERCENT RATE: perf takes no rate while the share of time is 0.
+limits() {
+	echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent
+	echo "$2" >/proc/sys/kernel/perf_event_max_sample_rate
+	echo "$1" >/proc/sys/kernel/perf_cpu_time_max_percent
+}
+
+# A test may need every sample: perf lets a number of them through for each tick of
+# the clock, which comes late where the machine is busy.
+lifted() {
+	local status=0
+	limits 0 10000000
+	echo "# without perf's limits of sampling: $*"
+	"$@" || status=$?
+	limits 25 "$rate"
+	return $status
+}
+
 [ "${BASH_SOURCE[0]}" = "$0" ] || return 0 # only the functions are wanted
 l1_log=$1
 shift
-# As many samples as there are: perf lets so many through for each tick of the clock, which
-# comes late where the machine is busy. It takes no rate while the share of time is 0.
-echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent
-echo 10000000 >/proc/sys/kernel/perf_event_max_sample_rate
-echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
+rate=${RATE:-100000}
+limits 25 "$rate" # else the kernel's defaults, which vpmu run changes
 if ! modprobe kvm_amd || [ ! -c /dev/kvm ]; then
 	echo "not ok kvm: no /dev/kvm after modprobe kvm_amd: $(dmesg | tail -n 1)"
 	exit 1
@@ -81,6 +114,5 @@ shift
 # shellcheck disable=SC1090 # the test's
 . "$script" "$@"
 status=$?
-dmesg >"$l1_log"
-clean "L1's log" "$l1_log"
+log_of L1 "$l1_log"
 exit $status

@@ -11,12 +11,33 @@
 # same files; what SCRIPT or an L2 writes into the current directory stays. Its lines
 # "ok ..." get NAME/ before them, and there are cases for its status and for L1's log,
 # which is left in NAME.l1.log; L1's console and what SCRIPT wrote to stderr in NAME.err,
-# whose end is shown when L1 fails.
+# whose end is shown when L1 fails. These files are copied to L1_KEEP, if that is set.
+#
+#   l1_kernel SUITE
+#
+# leaves in $L1_DIR what tools/guest-module wants for L1's kernel, in $L1_OPTIONS how
+# `vpmu run` is given it and in $L1_PARAMETERS what its command line needs; l1_module
+# prints the file of vpmu_kvm.ko for it. It is SUITE's kernel, or with DEBUG_KERNEL the
+# one in that directory, which tests/kernel/build has printed.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "${BASH_SOURCE[0]}")/guest.sh"
 
 l1_cpu=${L1_CPU:-EPYC-Milan}
 l1_limit=${L1_LIMIT:-1200}	# seconds; many times what it takes, but see l2_limit
+
+l1_kernel() {
+	L1_OPTIONS=(--kernel "$1") L1_PARAMETERS=''
+	if [ -n "${DEBUG_KERNEL:-}" ]; then
+		set -- --from "$DEBUG_KERNEL/vmlinux" --modules "$DEBUG_KERNEL/modules"
+		L1_OPTIONS=(--kernel "$2" "${@:3}" --memory 3G)
+		L1_PARAMETERS='kasan_multi_shot kmemleak=on'
+	fi
+	L1_DIR=$("$VPMU_ROOT/tools/guest-kernel" "$@")
+}
+
+l1_module() {
+	KDIR=${DEBUG_KERNEL:+$DEBUG_KERNEL/build} "$VPMU_ROOT/tools/guest-module" --host "$L1_DIR"
+}
 
 in_l1() {
 	local name=$1 options=() status=0 out
@@ -32,6 +53,7 @@ in_l1() {
 		bash "$VPMU_ROOT/tests/vm/nested-l1.sh" "$out.l1.log" "$@" \
 		>"$out.out" 2>"$out.err" </dev/null || status=$?
 	sed -E "s,^(ok|not ok|skip) ,\1 $name/," "$out.out"
+	[ -z "${L1_KEEP:-}" ] || cp "$out".* "$L1_KEEP/"
 	[ $status = 0 ] && return
 	echo "not ok $name: L1 ended with status $status"
 	tail -n 40 "$out.err" | sed 's/^/# /'

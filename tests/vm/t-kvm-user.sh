@@ -28,6 +28,8 @@ cat >l1.sh <<'END'
 suite=$1 driver=$2
 shift 2
 paravirtual=$VPMU_ROOT/tests/guest/paravirtual
+# L1's perf stops an event of QEMU's until the next tick when it overflows too often for it,
+# which is each time once it has lowered its limit to one in a tick: docs/VMM.md.
 l2 perf --kernel "$suite" --pmu pv --smp 2 --root -- "$paravirtual" "$VPMU_BUILD/guest" "$driver" 2 "$@"
 
 # Beside one that counts all the time there is another one, exact in each of its turns.
@@ -47,12 +49,21 @@ wait
 bare=("$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config
 	-display none -machine pc -bios qboot.rom -m 64 -accel kvm -cpu host,pmu=off,pmu-pv=v2
 	-device isa-debug-exit,iobase=0xf4,iosize=4)
-status=0
-out=$(timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/migrate.py" 3 "${bare[@]}" \
-	-kernel "$VPMU_BUILD/bare/moved" -append turns=300000000 2>&1) || status=$?
-grep -E '^(ok|not ok) ' <<<"$out"
-[ $status = 67 ] && [ "$(sed -n 's/^moved //p' <<<"$out")" = 3 ] ||
-	echo "not ok moved: status $status: $(tail -n 1 <<<"$out")"
+moved() { # NAME
+	local status=0 out
+	out=$(timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/migrate.py" 3 "${bare[@]}" \
+		-kernel "$VPMU_BUILD/bare/moved" -append turns=300000000 2>&1) || status=$?
+	grep -E '^(ok|not ok) ' <<<"$out" | sed -E "s,^(ok|not ok) ,\1 $1/,"
+	[ $status = 67 ] && [ "$(sed -n 's/^moved //p' <<<"$out")" = 3 ] ||
+		echo "not ok $1: status $status: $(tail -n 1 <<<"$out")"
+}
+moved moved
+# At the least limits of sampling that perf has, it stops an event at each overflow.
+for limit in 1 250; do
+	limits 25 $limit
+	moved "moved at $limit"
+done
+limits 25 "$rate"
 
 # Between two doorbells, which KVM emulates, 1000 NOPs and two more instructions.
 status=0

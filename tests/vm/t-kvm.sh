@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 5400
-# takes: 200
+# takes: 250
 #
 # The paravirtual PMU on a stock KVM: L1 is Debian's kernel with vpmu_kvm.ko, whose perf
 # counts on the PMU that QEMU executes; L2 is Debian's kernel with vpmu_guest.ko, and
 # unmodified perf. SOAK=1 does it all on both kernels, the newer one with every check of
 # its memory; TURNS=N and SEED=N are of the hostile guest.
 set -uo pipefail
-export L1_LIMIT=3000 L2_LIMIT=1000 TOP='-c 1000003' # as t-kvm-user.sh says
+export L1_LIMIT=${L1_LIMIT:-3000} L2_LIMIT=${L2_LIMIT:-1000} TOP='-c 1000003' # as t-kvm-user.sh says
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/nested.sh"
 build_programs
@@ -24,29 +24,39 @@ round() {
 	shift 6
 	if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" "$suite" 2>log) ||
 		! guest=$("$VPMU_ROOT/tools/guest-module" "$kernel" 2>log) ||
-		! host=$("$VPMU_ROOT/tools/guest-module" --host "$kernel" 2>log) ||
-		! FAULTY=$(VPMU_KVM_FAULTS=1 "$VPMU_ROOT/tools/guest-module" --host "$kernel" 2>log); then
+		! l1_kernel "$suite" 2>log || ! host=$(l1_module 2>log) ||
+		! FAULTY=$(VPMU_KVM_FAULTS=1 l1_module 2>log); then
 		echo "skip $name: $(tail -n 1 log)"
 		return
 	fi
 	export FAULTY
-	# KVM has a PMU of its own for guests, which is not what is tried here.
-	L1_PMU=$pmu in_l1 "$name" --kernel "$suite" --smp 2 \
-		--append "kvm.enable_pmu=0 $parameters" -- "$VPMU_ROOT/tests/vm/kvm-l1.sh" "$host" \
+	# KVM has a PMU of its own for guests, which is there only where PARAMETERS ask for it.
+	L1_PMU=$pmu in_l1 "$name" "${L1_OPTIONS[@]}" --smp 2 \
+		--append "kvm.enable_pmu=0 $L1_PARAMETERS $parameters" -- "$VPMU_ROOT/tests/vm/kvm-l1.sh" "$host" \
 		"$guest" "$suite" "$seed" "$turns" "$perf_cases" "$@"
 	rm -rf two-1 two-2
 }
 
+if [ -n "${DEBUG_KERNEL:-}" ]; then # of SUITE's version
+	export PERIOD=100003
+	round "${NAME:-debug}" arch "${SUITE:-bookworm}" '' 300 'loaded exact sampling' \
+		${CASES:-load perf hostile state moved vcpus leave faults unload}
+	exit 0
+fi
 if [ -z "${SOAK:-}" ]; then
 	export PERIOD=100003
-	round none none bookworm '' 0 '' no_pmu
-	round 6.1 arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved leave faults unload
+	round none none bookworm '' 0 '' no_pmu error
+	round vpmu arch bookworm kvm.enable_pmu=1 0 '' alone
+	round 6.1 arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved rates leave faults unload
 	exit 0
 fi
 all='loaded default exact ways process sampling top reload hotplug'
 # L1 has its PMU by hypercalls too.
 round third pv bookworm '' 0 'loaded exact' load perf unload
 round locked arch bookworm lockdown=integrity 0 '' locked
+for rate in 1 250; do
+	RATE=$rate round "rate $rate" arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved unload
+done
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
 round 6.1 arch bookworm '' 20000 "$all" load perf two hostile state moved leave refused faults unload
 round 6.12 arch bookworm-backports "$strict" 20000 "$all" load perf two hostile state moved leave refused faults unload
