@@ -18,7 +18,10 @@ static volatile struct {
 	uint64_t rip, vector;
 } hit;
 
+#define RFLAGS_TF	0x100
+
 static struct vpmu_pv_page page __attribute__((aligned(4096)));
+static struct vpmu_pv_branches records __attribute__((aligned(4096)));
 static struct { struct vpmu_pv_batch head; struct vpmu_pv_op op[VPMU_PV_BATCH_MAX]; }
 	batch __attribute__((aligned(4096))), other __attribute__((aligned(4096)));
 
@@ -27,6 +30,10 @@ bool on_trap(struct frame *f)
 	if (f->vector == 6) { /* VMCALL and VMMCALL are no instructions here */
 		hit.n++;
 		f->rip += 3;
+		return true;
+	}
+	if (f->vector == 1) { /* single_step(): once is enough */
+		f->rflags &= ~RFLAGS_TF;
 		return true;
 	}
 	if (f->vector != 2 && f->vector != VECTOR_PMI)
@@ -225,6 +232,53 @@ static void check_batch(void)
 	expect("v2, what nobody counts", "result", batch.op[0].result, -VPMU_PV_ENOENT);
 }
 
+/* A NOP behind which there is a #DB. Returns the address of what follows it. */
+static uint64_t single_step(void)
+{
+	uint64_t at;
+
+	asm volatile("lea 1f(%%rip), %0\n\t"
+		     "pushfq\n\t"
+		     "orl %1, (%%rsp)\n\t"
+		     "popfq\n\t"
+		     "nop\n"
+		     "1:"
+		     : "=&r" (at) : "i" (RFLAGS_TF) : "memory", "cc");
+	return at;
+}
+
+/*
+ * On real hardware #DB clears DEBUGCTL.LBR, a bit of the architectural PMU. Branch
+ * records of the paravirtual PMU go on: #DB and its IRET are in them.
+ */
+static void check_debug_exception(void)
+{
+	struct vpmu_pv_setup_branches s = { { sizeof(s), 0, (uintptr_t)&page },
+					    (uintptr_t)&records };
+	uint64_t at, turns = 1000;
+
+	expect("v2, records", "SETUP",
+	       pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_SETUP, (uintptr_t)&s, 0), 0);
+	begin();
+	opening(4, VPMU_PV_TYPE_HARDWARE, 1, VPMU_PV_EVENT_BRANCHES);
+	batch.op[0].u.open.suppress = VPMU_PV_SUPPRESS_ALL & ~VPMU_PV_CALL_STACK &
+				      ~VPMU_PV_SUPPRESS_KERNEL & ~VPMU_PV_SUPPRESS_USER &
+				      ~VPMU_PV_SUPPRESS_FAR;
+	enabling(4, 0, 1000, 0);
+	hit.n = 0;
+	go();
+	at = single_step();
+	asm volatile("1: dec %0; jnz 1b" : "+r" (turns) : : "cc");
+	expect("v2, records, overflow", "number", hit.n, 1);
+	expect("v2, records, #DB", "far branches", records.n, 2);
+	expect("v2, records, #DB", "its address", records.entry[1].from - at, 0);
+	expect("v2, records, IRET", "its target", records.entry[0].to - at, 0);
+	begin();
+	op(VPMU_PV_CLOSE, 4);
+	go();
+	expect("v2, records, none", "SETUP", set_up(0), 0);
+}
+
 static bool host;
 
 static void tell(const char *what)
@@ -301,6 +355,8 @@ static void version_2(void)
 	expect("v2, running", "it", page.slot[0].enabled - page.slot[0].running, 0);
 	check_overflows();
 	check_vector();
+	if (b & VPMU_PV_HAS_BRANCHES)
+		check_debug_exception();
 	check_batch();
 	check_lost();
 	expect("v2, RESET at the end", "answer",

@@ -628,12 +628,14 @@ void x86_vpmu_interrupting(CPUX86State *env, int intno)
 {
     X86VPMU *v = vpmu_of(env);
 
-    if (intno == EXCP01_DB && env->vpmu.lbr.on) {
+    if (!v) {
+        return;
+    }
+    /* DEBUGCTL is the architectural PMU's; records may be the other one's */
+    if (intno == EXCP01_DB && v->arch) {
         vpmu_arch_debug_exception(v->arch);
     }
-    if (v) {
-        vpmu_stream_event(v);
-    }
+    vpmu_stream_event(v);
 }
 
 void x86_vpmu_interrupted(CPUX86State *env, int intno, uint64_t from)
