@@ -2,7 +2,8 @@
 /*
  * One CPU maps the top of the first MiB anew, again and again, by a PAM register of the host
  * bridge, while another one compares a device's registers to what they were: they must be
- * that device's in each of them.
+ * that device's in each of them, and the first one, which cannot be changed, also in a LOCKed
+ * instruction, for which QEMU stops all other CPUs.
  *
  * Command line: turns=N. With -smp 2.
  */
@@ -42,7 +43,13 @@ asm(".pushsection .data\n"
     "repe cmpsl %es:(%edi), %fs:(%esi)\n"
     "je 2f\n"
     "incl 0xa004\n"
-    "2: incl 0xa000\n"
+    "2: mov $0xfed00000, %esi\n"
+    "xor %eax, %eax\n"
+    "lock xaddl %eax, %fs:(%esi)\n"
+    "cmp %eax, 0x9000\n"
+    "je 5f\n"
+    "incl 0xa004\n"
+    "5: incl 0xa000\n"
     "jmp 1b\n"
     "3: .quad 0, 0x00cf92000000ffff\n"
     "4: .word 15\n"
