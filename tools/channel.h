@@ -16,6 +16,7 @@
 
 #define CHANNEL_VERSION		1
 #define CHANNEL_MAX		(8u << 20)	/* bytes in a payload, at most */
+#define CHANNEL_MAX_REPLY	(64u << 10)	/* in one to the host, which is a line of text */
 
 #define CHANNEL_PORT_CONTROL	"vpmu.control"
 #define CHANNEL_PORT_STDIN	"vpmu.stdin"

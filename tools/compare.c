@@ -12,7 +12,8 @@ static const char usage[] =
 "Usage: vpmu compare [options] BASELINE NOW\n"
 "\n"
 "Compares counts, of which each file has what perf stat -x, -o FILE wrote. Every event\n"
-"of BASELINE has to be in NOW and may not have grown. Exit status 1: something has.\n"
+"of BASELINE has to be in NOW, counted all of the time, and may not have grown. Exit\n"
+"status 1: something has, or is no count.\n"
 "\n"
 "  vpmu run -- perf stat -x, -e instructions:u -o now.csv ./program\n"
 "  vpmu compare baseline.csv now.csv\n";
@@ -21,6 +22,7 @@ struct count {
 	char *event;
 	uint64_t value;
 	bool counted;
+	double share;		/* of its time that it was on a counter, in percent */
 };
 struct counts {
 	const char *path;
@@ -28,14 +30,38 @@ struct counts {
 	size_t n;
 };
 
-/* "41020005,,instructions:u,..." or "<not counted>,,cycles,..." */
+static const struct count *find(const struct counts *c, const char *event);
+
+/* Bytes of an event's name, in which slashes may enclose commas: "cpu/event=1,umask=2/u". */
+static size_t name_bytes(const char *text)
+{
+	size_t plain = strcspn(text, ",/\n");
+	const char *end = text[plain] == '/' ? strchr(text + plain + 1, '/') : NULL;
+
+	return end ? (size_t)(end - text) + strcspn(end, ",\n") : strcspn(text, ",\n");
+}
+
+/* From "1000,66.67,..." or, with perf stat -r, "0.05%,1000,66.67,...". */
+static bool take_share(struct count *one, const char *text)
+{
+	char *end;
+
+	if (text[strcspn(text, ",%\n")] == '%')
+		text = strchrnul(text, ',') + 1;
+	text = strchr(text, ',');
+	one->share = text ? strtod(text + 1, &end) : 0;
+	return text && end != text + 1;
+}
+
+/* "41020005,,instructions:u,1000,100.00,,"; "<not counted>,,cycles,0,100.00,," */
 static void take_line(struct counts *c, const char *line, size_t number)
 {
 	const char *unit = strchr(line, ','), *event = unit ? strchr(unit + 1, ',') : NULL;
 	struct count *one = &c->list[c->n];
+	size_t bytes = event ? name_bytes(event + 1) : 0;
 	char *end;
 
-	if (!event || !event[strcspn(event + 1, ",\n") + 1])
+	if (!bytes || event[bytes + 1] != ',')
 		fail(EXIT_VPMU, "%s:%zu: found no count, needed what perf stat -x, writes", c->path,
 		     number);
 	if (c->n == sizeof(c->list) / sizeof(c->list[0]))
@@ -46,7 +72,13 @@ static void take_line(struct counts *c, const char *line, size_t number)
 	if (!one->counted && *line != '<')
 		fail(EXIT_VPMU, "%s:%zu: found '%.*s', needed a whole number", c->path, number,
 		     (int)(unit - line), line);
-	one->event = strndup(event + 1, strcspn(event + 1, ",\n"));
+	if (one->counted && !take_share(one, event + bytes + 2))
+		fail(EXIT_VPMU, "%s:%zu: found no share of the time behind the event, needed "
+		     "what perf stat -x, writes", c->path, number);
+	one->event = strndup(event + 1, bytes);
+	if (find(c, one->event))
+		fail(EXIT_VPMU, "%s:%zu: found a second row of %s, needed one program's counts "
+		     "in each file", c->path, number, one->event);
 	c->n++;
 }
 
@@ -86,10 +118,19 @@ static char *judge(const struct count *base, const struct count *now, uint64_t a
 
 	if (!base->counted)
 		return xprintf("not counted in the baseline");
+	if (!(base->share >= 100))
+		return xprintf("an estimate in the baseline, counted for %.2f %% of the time",
+			       base->share);
 	if (!now)
 		return xprintf("missing");
 	if (!now->counted)
 		return xprintf("not counted");
+	if (!(now->share >= 100))
+		return xprintf("an estimate, counted for %.2f %% of the time", now->share);
+	/* perf prints 0 for an event that the PMU does not count. */
+	if (!now->value && base->value)
+		return xprintf("0, from %" PRIu64 ": if vpmu run does not name it as not "
+			       "counted, commit a new baseline", base->value);
 	if (now->value <= base->value)
 		return NULL;
 	more = now->value - base->value;

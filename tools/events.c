@@ -48,7 +48,7 @@ const struct vpmu_model *events_model(const char *cpu)
 }
 
 static void check_counted(const char *text, const struct vpmu_model *model,
-			  const struct vpmu_event_attr *attr)
+			  const struct vpmu_event_attr *attr, bool uarch)
 {
 	const char *event = strchr(text, ':') + 1;
 	struct vpmu_spec_error err = {
@@ -59,14 +59,14 @@ static void check_counted(const char *text, const struct vpmu_model *model,
 	struct vpmu_recipe recipe;
 
 	if (vpmu_event_resolve(model, attr->select, attr->fixed, attr->banks,
-			       TCG_SUPPLIED, &recipe))
+			       uarch ? VPMU_SIGNALS_ALL : TCG_SUPPLIED, &recipe))
 		refuse("host-event", text, &err);
 }
 
 void events_parse(struct host_events *events, const struct strings *specs,
-		  const char *cpu, unsigned int smp)
+		  const struct machine *m)
 {
-	const struct vpmu_model *model = events_model(cpu);
+	const struct vpmu_model *model = events_model(m->cpu);
 	struct vpmu_host_event parsed;
 	struct vpmu_spec_error err;
 
@@ -75,9 +75,9 @@ void events_parse(struct host_events *events, const struct strings *specs,
 		struct host_event *e = &events->list[events->n];
 
 		e->spec = specs->list[events->n];
-		if (vpmu_spec_host_event(e->spec, model, smp, &parsed, &err))
+		if (vpmu_spec_host_event(e->spec, model, m->smp, &parsed, &err))
 			refuse("host-event", e->spec, &err);
-		check_counted(e->spec, model, &parsed.attr.event);
+		check_counted(e->spec, model, &parsed.attr.event, m->uarch);
 	}
 }
 
@@ -100,7 +100,7 @@ bool events_add(struct host_events *events, struct qmp *qmp)
 		struct host_event *e = &events->list[i];
 
 		reply = qmp_call(qmp, "x-vpmu-host-event-add",
-				 json_pack("{s:s}", "spec", e->spec), 10000, &error);
+				 json_pack("{s:s}", "spec", e->spec), QMP_PATIENCE_MS, &error);
 		if (!reply) {
 			say("--host-event %s: %s", e->spec, error);
 			free(error);
@@ -109,7 +109,7 @@ bool events_add(struct host_events *events, struct qmp *qmp)
 		e->id = json_integer_value(json_object_get(reply, "id"));
 		json_decref(reply);
 	}
-	reply = qmp_call(qmp, "cont", NULL, 10000, &error);
+	reply = qmp_call(qmp, "cont", NULL, QMP_PATIENCE_MS, &error);
 	if (!reply)
 		say("the guest does not start: %s", error);
 	free(error);

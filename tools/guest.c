@@ -71,6 +71,8 @@ static void become_qemu(char **argv, const struct qemu_fds *fds, int errors,
 		_exit(1);
 	for (int n = 1; n < NSIG; n++)
 		signal(n, SIG_DFL);
+	/* A file that exceeds its limit is the command's error, and not QEMU's end. */
+	signal(SIGXFSZ, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	lift_limits();

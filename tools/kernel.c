@@ -66,6 +66,9 @@ static void read_release(struct kernel *kernel)
 	if (!kernel->release)
 		fail(EXIT_VPMU, "%s is damaged; remove it", kernel->dir);
 	kernel->release[strcspn(kernel->release, "\n")] = 0;
+	if (!is_name(kernel->release))
+		fail(EXIT_VPMU, "%s/release does not name a release of Linux: remove %s",
+		     kernel->dir, kernel->dir);
 }
 
 void kernel_find(struct kernel *kernel, const char *which, const char *modules)

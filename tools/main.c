@@ -26,7 +26,7 @@ static const struct verb {
 	{ "timeline", verb_timeline, "draw what vpmu run --trace wrote" },
 	{ "decode", verb_decode, "a register's value in words" },
 	{ "lost", verb_lost, "inside a guest: which of its counters counted all the time" },
-	{ "kvm", verb_kvm, "on a KVM host: save and load the state of a guest's PMU" },
+	{ "kvm", verb_kvm, "on a KVM host: who has a PMU; save and load its state" },
 };
 
 #define N_VERBS		(sizeof(verbs) / sizeof(verbs[0]))

@@ -36,7 +36,7 @@ static unsigned int distance(const char *a, const char *b)
 const char *nearest(const char *word, const char *const *candidates)
 {
 	const char *found = NULL;
-	unsigned int best = strlen(word) / 2 + 2, d;
+	unsigned int best = (strlen(word) + 1) / 2 + 1, d;
 
 	for (; *candidates; candidates++) {
 		d = distance(word, *candidates);

@@ -18,6 +18,24 @@
 #define VPMU_DATADIR "/usr/share/vpmu"
 #endif
 
+bool only_ours(const struct stat *s)
+{
+	return (s->st_uid == geteuid() || !s->st_uid) &&
+		(S_ISLNK(s->st_mode) || !(s->st_mode & (S_IWGRP | S_IWOTH)));
+}
+
+/* As check_cache in cache.sh: programs in the cache are executed. */
+static void check_cache(const char *dir)
+{
+	struct stat s;
+
+	if (lstat(dir, &s) || (only_ours(&s) && (stat(dir, &s) || only_ours(&s))))
+		return;
+	fail(EXIT_VPMU, "found %s, which belongs to user %u and has mode %o; needed is a cache "
+	     "that belongs to you or root and that only its owner can write: chmod go-w, "
+	     "remove it, or set XDG_CACHE_HOME", dir, s.st_uid, s.st_mode & 07777);
+}
+
 const char *cache_dir(void)
 {
 	static char *dir;
@@ -32,6 +50,7 @@ const char *cache_dir(void)
 	else
 		fail(EXIT_VPMU, "no place for the cache: HOME is not set; "
 		     "set XDG_CACHE_HOME to a directory that you can write");
+	check_cache(dir);
 	return dir;
 }
 
@@ -67,6 +86,19 @@ const char *source_file(const char *name, char **out)
 	free(*out);
 	*out = xprintf("%s/%s", VPMU_DATADIR, name);
 	return access(*out, R_OK) ? NULL : *out;
+}
+
+bool is_name(const char *text)
+{
+	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789";
+	size_t n = strspn(text, first);
+
+	if (!n)
+		return false;
+	while (text[n] && (strchr("._+~-", text[n]) || strchr(first, text[n])))
+		n++;
+	return n <= 64 && !text[n];
 }
 
 bool runs(const char *path)

@@ -25,6 +25,13 @@
 			"nmi_watchdog=0 nowatchdog no_timer_check " \
 			"tsc=reliable random.trust_cpu=on"
 
+/*
+ * A guest on AMD finds KVM's vPMU although CPUID has none (pmu=off), and would have it as
+ * perf's PMU "cpu" instead of the paravirtual one. QEMU takes the vPMU away only where it
+ * serves the paravirtual PMU itself.
+ */
+#define NO_ARCH_PMU	" initcall_blacklist=init_hw_perf_events"
+
 /* Of our QEMU's guests that have a PMU. */
 #define GUEST_TSC_KHZ	400000ull
 
@@ -84,19 +91,33 @@ static char *build_script(void)
 
 void qemu_look(struct qemu *qemu)
 {
-	char *argv[] = { NULL, NULL, NULL };
+	char *argv[] = { NULL, "-sandbox", "on", "--version", NULL };
 
 	memset(qemu, 0, sizeof(*qemu));
+	qemu->sandbox = true;
 	if (find_given(qemu)) {
-		argv[0] = qemu->binary;
-		argv[1] = "--version"; /* ours names itself there */
+		argv[0] = qemu->binary; /* ours names itself by its version */
 	} else if (find_packaged(qemu)) {
 		return;
 	} else {
 		argv[0] = build_script();
 		argv[1] = "--print";
+		argv[2] = NULL;
 	}
 	script_start(&qemu->look, argv);
+}
+
+/* A QEMU that was built without seccomp has refused -sandbox. */
+static int ask_version(struct qemu *qemu, struct buffer *out)
+{
+	char *argv[] = { qemu->binary, "--version", NULL };
+
+	say("%s has no sandbox: system calls that no guest needs stay allowed to it. Needed are a "
+	    "kernel with CONFIG_SECCOMP_FILTER and a QEMU that was configured with "
+	    "--enable-seccomp, as vpmu's own is", qemu->binary);
+	qemu->sandbox = false;
+	buffer_drop(out, out->len);
+	return run_script(argv, out);
 }
 
 static int build(struct buffer *out)
@@ -116,6 +137,8 @@ bool qemu_found(struct qemu *qemu, bool cached)
 		return true;
 	status = script_end(&qemu->look, &out);
 	if (qemu->binary) {
+		if (status)
+			status = ask_version(qemu, &out);
 		qemu->patched = !status && strstr(out.data, "(vpmu)");
 		status = 0;
 	} else {
@@ -255,6 +278,12 @@ static void add_9p(struct args *args, const char *id, const char *path,
 	free(quoted);
 }
 
+/* A module of the host's serves the paravirtual PMU; without it QEMU does. */
+static bool host_serves(const struct machine *m)
+{
+	return m->kvm && m->pv && !access("/sys/module/vpmu_kvm", F_OK);
+}
+
 /* The CPU with its PMU. check=off: what TCG lacks is switched off without a word. */
 static char *cpu_option(const struct machine *m, bool patched, int trace)
 {
@@ -262,8 +291,7 @@ static char *cpu_option(const struct machine *m, bool patched, int trace)
 	char *filter = m->filter ? quoted_value(m->filter) : NULL;
 
 	buffer_print(&b, "%s,check=off,pmu=%s", qemu_cpu(m->cpu), m->arch ? "on" : "off");
-	/* Under KVM a host module serves every guest; without it QEMU does. */
-	if (m->pv && (!m->kvm || (patched && access("/sys/module/vpmu_kvm", F_OK))))
+	if (m->pv && (!m->kvm || (patched && !host_serves(m))))
 		buffer_print(&b, ",pmu-pv=%s", m->pv);
 	if (m->uarch)
 		buffer_print(&b, ",pmu-uarch=on%s%s", *m->uarch ? ",pmu-uarch-params=" : "",
@@ -281,7 +309,9 @@ static char *cpu_option(const struct machine *m, bool patched, int trace)
 static void add_machine(struct args *args, const struct qemu *qemu,
 			const struct machine *m, int trace)
 {
-
+	if (qemu->sandbox)
+		option(args, "sandbox", strdup("on,obsolete=deny,elevateprivileges=deny,"
+					       "spawn=deny,resourcecontrol=deny"));
 	if (qemu->firmware)
 		option(args, "L", strdup(qemu->firmware));
 	add(args, strdup("-nodefaults"));
@@ -314,7 +344,8 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 			      (unsigned long long)host_tsc_khz());
 	option(args, "kernel", strdup(kernel->vmlinux));
 	option(args, "initrd", xprintf("/proc/self/fd/%d", initrd));
-	option(args, "append", xprintf("%s%s%s%s%s", KERNEL_OPTIONS, tsc,
+	option(args, "append", xprintf("%s%s%s%s%s%s", KERNEL_OPTIONS, tsc,
+				       host_serves(m) && !m->arch ? NO_ARCH_PMU : "",
 				       m->verbose ? " loglevel=7" : " loglevel=1",
 				       m->append ? " " : "", m->append ? m->append : ""));
 	free(tsc);

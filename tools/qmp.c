@@ -25,7 +25,7 @@ void qmp_start(struct qmp *qmp, int fd)
 	put(qmp, "{\"execute\": \"qmp_capabilities\", \"id\": \"start\"}\n");
 }
 
-/* A whole line, or NULL at the deadline or when QEMU has gone. */
+/* A whole line, or NULL at the deadline, which may have passed, or when QEMU has gone. */
 static char *get_line(struct qmp *qmp, uint64_t deadline_ns)
 {
 	struct pollfd p = { .fd = qmp->fd, .events = POLLIN };
@@ -41,14 +41,46 @@ static char *get_line(struct qmp *qmp, uint64_t deadline_ns)
 			return line;
 		}
 		left_ms = ((int64_t)(deadline_ns - now_ns()) + 999999) / 1000000;
-		if (left_ms <= 0 || poll(&p, 1, left_ms) <= 0)
+		if (poll(&p, 1, left_ms > 0 ? left_ms : 0) <= 0)
 			return NULL;
 		n = read(qmp->fd, text, sizeof(text));
-		if (n <= 0 && errno != EINTR && errno != EAGAIN)
+		if (!n || (n < 0 && errno != EINTR && errno != EAGAIN))
 			return NULL;
 		if (n > 0)
 			buffer_add(&qmp->in, text, n);
 	}
+}
+
+/* A line after which the guest may have stopped. */
+static bool may_stop(const char *line)
+{
+	json_t *j = json_loads(line, 0, NULL);
+	const char *event = json_string_value(json_object_get(j, "event"));
+	const char *id = json_string_value(json_object_get(j, "id"));
+	/* Events before the first reply were not sent. */
+	bool may = (event && !strcmp(event, "STOP")) || (id && !strcmp(id, "start"));
+
+	json_decref(j);
+	return may;
+}
+
+bool qmp_stopped(struct qmp *qmp)
+{
+	bool stopped = false;
+	const char *status;
+	json_t *reply;
+	char *line;
+
+	while (!stopped && (line = get_line(qmp, 0))) {
+		if (may_stop(line)) {
+			reply = qmp_ask(qmp, "query-status", QMP_PATIENCE_MS);
+			status = json_string_value(json_object_get(reply, "status"));
+			stopped = status && !strcmp(status, "internal-error");
+			json_decref(reply);
+		}
+		free(line);
+	}
+	return stopped;
 }
 
 json_t *qmp_call(struct qmp *qmp, const char *command, json_t *arguments,
@@ -56,11 +88,12 @@ json_t *qmp_call(struct qmp *qmp, const char *command, json_t *arguments,
 {
 	uint64_t deadline = now_ns() + timeout_ms * 1000000ull;
 	json_t *reply, *value = NULL;
-	const char *why = "no answer";
+	json_int_t id = ++qmp->calls;
+	const char *why;
 	bool mine = false;
 	char *line, *text;
 
-	text = xprintf("{\"execute\": \"%s\", \"id\": \"ask\"%s", command,
+	text = xprintf("{\"execute\": \"%s\", \"id\": %" JSON_INTEGER_FORMAT "%s", command, id,
 		       arguments ? ", \"arguments\": " : "}\n");
 	put(qmp, text);
 	free(text);
@@ -76,9 +109,9 @@ json_t *qmp_call(struct qmp *qmp, const char *command, json_t *arguments,
 	while (!mine && qmp->fd >= 0 && (line = get_line(qmp, deadline))) {
 		reply = json_loads(line, JSON_DECODE_ANY, NULL);
 		free(line);
-		/* Greetings, events and the first answer carry other ids. */
-		mine = json_is_string(json_object_get(reply, "id")) &&
-			!strcmp(json_string_value(json_object_get(reply, "id")), "ask");
+		/* Greetings and events have no id; a reply to a call that timed out
+		 * carries that call's. */
+		mine = json_integer_value(json_object_get(reply, "id")) == id;
 		if (mine) {
 			value = json_incref(json_object_get(reply, "return"));
 			why = json_string_value(json_object_get(
@@ -90,7 +123,8 @@ json_t *qmp_call(struct qmp *qmp, const char *command, json_t *arguments,
 		json_decref(reply);
 	}
 	if (!mine)
-		*error = xprintf("%s", why);
+		*error = now_ns() < deadline ? xprintf("its monitor is closed") :
+			 xprintf("no answer within %d ms", timeout_ms);
 	return value;
 }
 

@@ -267,8 +267,10 @@ static int print_command(char **argv)
  * under "told"; one without our patches does not know the question. A paravirtual
  * PMU has refused what an architectural one leaves at 0.
  */
-static void tell_in_vain(const json_t *query, const char *pmu)
+static void tell_in_vain(const json_t *query, const struct machine *m)
 {
+	/* Version 1 cannot report to the guest that an event lost its counter. */
+	bool v1 = m->pv && !strcmp(m->pv, "v1");
 	struct buffer line = { 0 };
 	const char *name, *cure, *last = "";
 	json_t *one;
@@ -286,8 +288,9 @@ static void tell_in_vain(const json_t *query, const char *pmu)
 		last = cure ? cure : "";
 	}
 	if (line.len)
-		say("these events were not counted%s: %s",
-		    strncmp(pmu, "pv", 2) ? ", their 0 is no count" : "", line.data);
+		say("these events were not counted%s%s: %s",
+		    v1 ? ", or not all of the time" : "",
+		    m->arch ? ", their 0 is no count" : "", line.data);
 	buffer_free(&line);
 }
 
@@ -305,38 +308,67 @@ static void tell_outcome(const struct outcome *out, char **command,
 	if (out->flags & CHANNEL_EXIT_OOM)
 		say("the guest had too little memory and its kernel killed a "
 		    "process; more than %lluM with --memory %lluM", mib, 2 * mib);
-	if (out->flags & CHANNEL_EXIT_UNSAVED)
-		say("not everything could be written into the current directory");
 	if (out->exited && WIFSIGNALED(out->status) && WTERMSIG(out->status) == SIGILL)
 		say("%s ended by an illegal instruction: programs built with "
 		    "-march=native for what the guest's CPU lacks (as AVX-512) "
 		    "cannot run in it", command[0]);
 }
 
+/* What QEMU is started with. */
+struct start {
+	struct qemu qemu;
+	struct kernel kernel;
+	char *driver;		/* of the paravirtual PMU, for the guest's kernel, or NULL */
+	int share;		/* the shared directory, or -1 */
+};
+
 /* What QEMU knows of the run when the command has ended; NULL where it does not. */
 struct report {
 	json_t *version;	/* query-version */
 	json_t *vpmu;		/* x-query-vpmu */
 	json_t *host_events;	/* x-query-vpmu-host-events */
+	char *error;		/* why one of the last two is missing */
 };
+
+static json_t *ask(struct report *r, struct qmp *qmp, const char *command)
+{
+	char *error;
+	json_t *reply = qmp_call(qmp, command, NULL, QMP_PATIENCE_MS, &error);
+
+	if (!reply && !r->error)
+		r->error = xprintf("%s: %s", command, error);
+	free(error);
+	return reply;
+}
 
 static void ask_qemu(struct report *r, struct qmp *qmp, const struct options *o)
 {
-	r->vpmu = qmp_ask(qmp, "x-query-vpmu", 2000);
+	r->vpmu = ask(r, qmp, "x-query-vpmu");
 	if (o->host_events.n)
-		r->host_events = qmp_ask(qmp, "x-query-vpmu-host-events", 2000);
+		r->host_events = ask(r, qmp, "x-query-vpmu-host-events");
 	if (o->stats)
-		r->version = qmp_ask(qmp, "query-version", 1000);
+		r->version = qmp_ask(qmp, "query-version", QMP_PATIENCE_MS);
 }
 
-static void write_stats(const char *path, const struct outcome *out,
-			const struct machine *m, const struct qemu *qemu,
-			const struct kernel *kernel, const struct report *report,
-			bool restored)
+/* An unwritable file is refused before the guest runs. */
+static FILE *open_stats(const char *path)
 {
+	FILE *file = fopen(path, "we");
+
+	if (!file)
+		fail(EXIT_VPMU, "--stats %s: %s", path, strerror(errno));
+	return file;
+}
+
+/* Returns false after saying why it could not write all of it. */
+static bool write_stats(FILE *file, const char *path, const struct outcome *out,
+			const struct machine *m, const struct start *s,
+			const struct report *report, bool restored)
+{
+	bool written;
 	json_t *j = json_pack(
 		"{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*, s:O*,"
-		" s:O*, s:s*, s:s*, s:s}",
+		" s:O*, s:s*, s:s*, s:s*, s:s}",
 		"exited", out->exited,
 		"boot_ms", out->boot_ns / 1e6,
 		"start_ms", out->start_ns / 1e6,
@@ -345,11 +377,11 @@ static void write_stats(const char *path, const struct outcome *out,
 		"accel", m->kvm ? "kvm" : "tcg",
 		"cpu", qemu_cpu(m->cpu), "pmu", m->pmu,
 		"smp", (int)m->smp, "memory_bytes", (json_int_t)m->memory_bytes,
-		"kernel", kernel->release, "qemu", qemu->binary,
+		"kernel", s->kernel.release, "qemu", s->qemu.binary,
 		"stdout_bytes", (json_int_t)out->out_bytes,
 		"stderr_bytes", (json_int_t)out->err_bytes,
 		"qemu_version", report->version, "vpmu", report->vpmu,
-		"host_events", report->host_events,
+		"host_events", report->host_events, "vpmu_error", report->error,
 		"policy", m->policy, "event_filter", m->filter,
 		"from", restored ? "snapshot" : "boot");
 
@@ -357,9 +389,13 @@ static void write_stats(const char *path, const struct outcome *out,
 		json_object_set_new(j, "exit_status", json_integer(WEXITSTATUS(out->status)));
 	if (out->exited && WIFSIGNALED(out->status))
 		json_object_set_new(j, "signal", json_integer(WTERMSIG(out->status)));
-	if (json_dump_file(j, path, JSON_INDENT(2)))
-		say("cannot write %s: %s", path, strerror(errno));
+	written = !json_dumpf(j, file, JSON_INDENT(2));
+	if (fclose(file) || !written) {
+		say("--stats %s: %s", path, strerror(errno));
+		written = false;
+	}
 	json_decref(j);
+	return written;
 }
 
 /* End as the command did; its core, if any, is in the guest's hands. */
@@ -390,7 +426,9 @@ static int exit_status(const struct outcome *out)
 		return out->noexec == ENOENT ? EXIT_NOTFOUND : EXIT_NOEXEC;
 	if (WIFSIGNALED(out->status))
 		return die_by(WTERMSIG(out->status));
-	return WEXITSTATUS(out->status);
+	/* A command that succeeded must not hide that its results are incomplete. */
+	return out->incomplete && !WEXITSTATUS(out->status) ? EXIT_VPMU :
+	       WEXITSTATUS(out->status);
 }
 
 static void open_standard_streams(void)
@@ -418,19 +456,20 @@ static void trace_open(struct trace_files *t, const char *path)
 		fail(EXIT_VPMU, "--trace: no temporary file: %s", strerror(errno));
 }
 
-static void trace_finish(struct trace_files *t, const struct options *o,
+static bool trace_finish(struct trace_files *t, const struct options *o,
 			 const struct machine *m, const struct host_events *events)
 {
 	int err;
 
 	if (!t->out)
-		return;
+		return true;
 	err = trace_convert(t->raw, t->out, events_model(m->cpu), events);
 	if (fclose(t->out) && !err)
 		err = -errno;
 	if (err)
 		say("--trace %s: %s", o->trace, strerror(-err));
 	fclose(t->raw);
+	return !err;
 }
 
 /* ---- the run */
@@ -470,14 +509,6 @@ static void say_errors(const struct guest *guest)
 		say("QEMU says:\n%.*s", (int)n, text);
 }
 
-/* What QEMU is started with. */
-struct start {
-	struct qemu qemu;
-	struct kernel kernel;
-	char *driver;		/* of the paravirtual PMU, for the guest's kernel, or NULL */
-	int share;		/* the shared directory, or -1 */
-};
-
 static void start_guest(struct run *r, const struct start *s, int initrd, const char *snapshot)
 {
 	struct qemu_fds fds = {
@@ -491,6 +522,18 @@ static void start_guest(struct run *r, const struct start *s, int initrd, const 
 		    &fds);
 	qmp_start(&r->qmp, r->guest.port[PORT_QMP]);
 	r->guest.qmp = &r->qmp;
+}
+
+/* Stop a guest and remove the snapshot that it came from; false: it is still there. */
+static bool drop_guest(struct run *r)
+{
+	guest_stop(&r->guest);
+	for (int i = 0; i < PORTS; i++)
+		close(r->guest.port[i]);
+	close(r->guest.errors);
+	r->guest.restored = false;
+	r->out = (struct outcome){ 0 };
+	return !unlink(r->guest.from);
 }
 
 /*
@@ -507,17 +550,13 @@ static void boot(struct run *r, const struct start *s, bool snapshot)
 	if (snapshot && (m->arch || m->pv) && s->qemu.patched && !m->kvm && !m->paused &&
 	    !m->trace && !m->uarch && !m->verbose)
 		path = snapshot_path(&s->qemu, &s->kernel, m, initrd);
-	if (path && !access(path, R_OK)) {
+	if (path && snapshot_there(path)) {
 		utimensat(AT_FDCWD, path, NULL, 0); /* used last */
 		start_guest(r, s, initrd, path);
+		r->guest.from = path;
 		r->guest.restored = snapshot_loaded(&r->qmp);
-		if (!r->guest.restored) {
-			guest_stop(&r->guest);
-			for (int i = 0; i < PORTS; i++)
-				close(r->guest.port[i]);
-			close(r->guest.errors);
-			unlink(path);
-		}
+		if (!r->guest.restored)
+			drop_guest(r);
 	}
 	if (!r->guest.restored) {
 		start_guest(r, s, initrd, NULL);
@@ -539,19 +578,32 @@ static void run_guest(struct run *r, const struct options *o, const struct buffe
 		ask_qemu(&r->report, &r->qmp, o);
 	/* Whoever writes a trace writes the rest of it when it ends. */
 	if (o->trace && r->guest.pid) {
-		json_decref(qmp_ask(&r->qmp, "quit", 1000));
-		guest_wait(&r->guest, 5000);
+		json_decref(qmp_ask(&r->qmp, "quit", QMP_PATIENCE_MS));
+		guest_wait(&r->guest, QMP_PATIENCE_MS);
 	}
 	guest_stop(&r->guest);
 }
 
-static void tell(struct run *r, const struct options *o, char **command)
+static void tell(struct run *r, const struct options *o, char **command, bool patched)
 {
-	tell_in_vain(r->report.vpmu, r->machine->pmu);
+	const struct machine *m = r->machine;
+
+	/* Another QEMU does not know the query, and has no such PMU. */
+	if (r->report.error && patched && (m->arch || m->pv)) {
+		say("QEMU does not say which events were not counted, so do not rely on a "
+		    "count: %s", r->report.error);
+		r->out.incomplete = true;
+	}
+	if (m->kvm && !r->out.exited && !r->out.killed_by)
+		say("the guest does not run on this machine's /dev/kvm, which may be incomplete "
+		    "where this is a virtual machine: leave --accel kvm away, or try another "
+		    "--cpu");
+	tell_in_vain(r->report.vpmu, m);
 	events_tell(r->report.host_events);
 	events_tell_losses(r->report.vpmu, r->events.n, o->filter);
-	tell_outcome(&r->out, command, r->machine);
-	trace_finish(&r->trace, o, r->machine, &r->events);
+	tell_outcome(&r->out, command, m);
+	if (!trace_finish(&r->trace, o, m, &r->events) || r->out.flags & CHANNEL_EXIT_UNSAVED)
+		r->out.incomplete = true;
 }
 
 static int run(const struct options *o, struct run *r, char **command)
@@ -561,6 +613,7 @@ static int run(const struct options *o, struct run *r, char **command)
 	struct machine *m = r->machine;
 	struct start s = { .driver = NULL };
 	struct buffer job = { 0 };
+	FILE *stats = NULL;
 	struct perf perf;
 
 	qemu_look(&s.qemu);
@@ -585,12 +638,18 @@ static int run(const struct options *o, struct run *r, char **command)
 	job_message(&job, command, &extra);
 	if (o->trace)
 		trace_open(&r->trace, o->trace);
+	if (o->stats)
+		stats = open_stats(o->stats);
 	boot(r, &s, !o->no_snapshot && !(snapshot && !strcmp(snapshot, "0")));
 	run_guest(r, o, &job, extra.tty);
-	tell(r, o, command);
-	if (o->stats)
-		write_stats(o->stats, &r->out, m, &s.qemu, &s.kernel, &r->report,
-			    r->guest.restored);
+	if (r->out.spoilt) {
+		boot(r, &s, drop_guest(r));
+		run_guest(r, o, &job, extra.tty);
+	}
+	tell(r, o, command, s.qemu.patched);
+	if (stats && !write_stats(stats, o->stats, &r->out, m, &s, &r->report,
+				  r->guest.restored))
+		r->out.incomplete = true;
 	return exit_status(&r->out);
 }
 
@@ -609,7 +668,7 @@ int verb_run(int argc, char **argv)
 	check_options(o, &m);
 	if (first == argc && !o->dry_run)
 		fail(EXIT_VPMU, "no command (vpmu run --help)");
-	events_parse(&r.events, &o->host_events, m.cpu, m.smp);
+	events_parse(&r.events, &o->host_events, &m);
 	if (o->filter)
 		events_check_filter(o->filter, m.cpu);
 	return run(o, &r, argv + first);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "channel.h"
@@ -22,6 +23,13 @@
 
 #define BOOT_PATIENCE_NS	(180 * 1000000000ull)
 #define INSIST_NS		(10 * 1000000000ull)
+/*
+ * A guest from a snapshot starts its command within a second of its own time, and within
+ * ten of the clock's on a machine with ten processes for each CPU. Impatience loses nothing:
+ * the guest is booted instead.
+ */
+#define RESTORED_CPU_NS		(10 * 1000000000ull)
+#define SILENCE_NS		(30 * 1000000000ull)
 #define TAIL_BYTES		8192	/* kept of console and QEMU's errors */
 
 enum phase {
@@ -36,6 +44,7 @@ struct stream {
 	int from, to;		/* -1: closed */
 	size_t have, done;
 	uint64_t total;		/* bytes passed on */
+	uint64_t read_ns;	/* when the last of them came */
 	size_t chunk;		/* bytes to write at once, at most */
 	char buf[65536];
 };
@@ -50,13 +59,16 @@ struct session {
 	int signals;
 	struct stream in, out, err;
 	uint64_t in_read;	/* bytes taken from our standard input */
-	bool in_eof_sent;
+	bool in_eof_sent, monitor_gone;
 	struct buffer control_in, control_out, console, errors;
 	struct channel_exit exit;
 	unsigned int insisted;
 	uint64_t insisted_ns;
-	sigset_t held;		/* came before the command ran */
+	uint64_t heard_ns;	/* when the command ended, or output came after it */
 };
+
+/* Came before the command ran, perhaps for a guest that was given up. */
+static sigset_t held;
 
 static void send_control(struct session *s, uint32_t type, const void *data,
 			 size_t len)
@@ -84,12 +96,22 @@ static void give_up(struct session *s, int status)
 	s->phase = PHASE_DONE;
 }
 
+/* True if the guest, which came from a snapshot, is to be booted instead. */
+static bool give_up_snapshot(struct session *s)
+{
+	if (!s->guest->restored || s->phase >= PHASE_RUN)
+		return false;
+	s->outcome->spoilt = true;
+	s->phase = PHASE_DONE;
+	return true;
+}
+
 /* ---- what the guest says */
 
 static void send_signal(struct session *s, int32_t sig)
 {
 	if (s->phase < PHASE_RUN)
-		sigaddset(&s->held, sig);
+		sigaddset(&held, sig);
 	else
 		send_control(s, CHANNEL_SIGNAL, &sig, sizeof(sig));
 }
@@ -97,9 +119,9 @@ static void send_signal(struct session *s, int32_t sig)
 static void release_signals(struct session *s)
 {
 	for (int sig = 1; sig < NSIG; sig++)
-		if (sigismember(&s->held, sig) == 1)
+		if (sigismember(&held, sig) == 1)
 			send_signal(s, sig);
-	sigemptyset(&s->held);
+	sigemptyset(&held);
 }
 
 static void send_job(struct session *s)
@@ -159,6 +181,7 @@ static void command_exited(struct session *s, const struct channel_exit *e)
 	s->outcome->status = e->status;
 	s->outcome->flags = e->flags;
 	s->outcome->wall_ns = e->wall_ns;
+	s->heard_ns = now_ns();
 	s->phase = PHASE_DRAIN;
 }
 
@@ -175,13 +198,15 @@ static void handle_message(struct session *s, uint32_t type, const char *data,
 			guest_ready(s, (const struct channel_ready *)data);
 		break;
 	case CHANNEL_STARTED:
-		command_started(s);
+		if (s->phase == PHASE_START)
+			command_started(s);
 		break;
 	case CHANNEL_NOEXEC:
 		s->outcome->noexec = value;
 		break;
 	case CHANNEL_STOPPED:
-		command_stopped(s, value);
+		if (s->phase == PHASE_RUN)
+			command_stopped(s, value);
 		break;
 	case CHANNEL_STDIN_CLOSED:
 		s->in.from = -1;
@@ -191,17 +216,20 @@ static void handle_message(struct session *s, uint32_t type, const char *data,
 		say("%.*s", (int)len, data);
 		break;
 	case CHANNEL_FAILED:
+		if (give_up_snapshot(s))
+			break;
 		say("the guest: %.*s", (int)len, data);
 		give_up(s, EXIT_VPMU);
 		break;
 	case CHANNEL_EXIT:
-		if (len == sizeof(struct channel_exit))
+		if (len == sizeof(struct channel_exit) && s->phase == PHASE_RUN)
 			command_exited(s, (const struct channel_exit *)data);
 		break;
 	}
 }
 
-static void read_control(struct session *s)
+/* False: there was nothing to read. */
+static bool read_control(struct session *s)
 {
 	struct channel_head h;
 	char text[4096];
@@ -210,13 +238,23 @@ static void read_control(struct session *s)
 	n = read(s->guest->port[PORT_CONTROL], text, sizeof(text));
 	if (n > 0)
 		buffer_add(&s->control_in, text, n);
-	while (s->control_in.len >= sizeof(h)) {
+	while (s->control_in.len >= sizeof(h) && s->phase != PHASE_DONE) {
 		memcpy(&h, s->control_in.data, sizeof(h));
+		if (h.len > CHANNEL_MAX_REPLY) {
+			if (give_up_snapshot(s))
+				return true;
+			say("the guest announced a message of %u bytes, where at most %u are "
+			    "needed: the command, or the guest's kernel, has taken its init's "
+			    "place", h.len, CHANNEL_MAX_REPLY);
+			give_up(s, EXIT_VPMU);
+			return true;
+		}
 		if (s->control_in.len - sizeof(h) < h.len)
 			break;
 		handle_message(s, h.type, s->control_in.data + sizeof(h), h.len);
 		buffer_drop(&s->control_in, sizeof(h) + h.len);
 	}
+	return n > 0;
 }
 
 /* ---- streams */
@@ -239,6 +277,7 @@ static void stream_read(struct stream *st)
 	if (n > 0) {
 		st->have = n;
 		st->done = 0;
+		st->read_ns = now_ns();
 	} else if (!n || (errno != EAGAIN && errno != EINTR)) {
 		st->from = -1;
 	}
@@ -350,7 +389,7 @@ static void insist(struct session *s, int sig)
 	s->insisted_ns = now;
 	s->insisted++;
 	/* Nothing of the user's is running yet: there is nothing to ask. */
-	if (s->phase < PHASE_START || s->insisted > 3) {
+	if (s->phase < PHASE_RUN || s->insisted > 3) {
 		s->outcome->killed_by = sig;
 		s->phase = PHASE_DONE;
 	} else if (s->insisted == 3) {
@@ -411,7 +450,6 @@ static void catch_signals(struct session *s)
 	struct sigaction a;
 	sigset_t set;
 
-	sigemptyset(&s->held);
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
 		if (!sigaction(list[i], NULL, &a) && a.sa_handler != SIG_IGN)
@@ -469,8 +507,44 @@ static void check_guest(struct session *s)
 			if (had == s->errors.len + s->console.len)
 				break;
 		}
-		guest_died(s);
+		/* A command that has started, and ended its guest, is not repeated. */
+		while (s->phase < PHASE_RUN && read_control(s))
+			;
+		if (!give_up_snapshot(s))
+			guest_died(s);
 	}
+}
+
+/* QEMU writes its error before it sends the event. */
+static void check_stopped(struct session *s, short events)
+{
+	if (s->phase != PHASE_DONE && qmp_stopped(s->guest->qmp)) {
+		say("KVM could not execute the guest (QEMU's run state is internal-error)");
+		keep_tail(s, &s->errors, &s->guest->errors);
+		if (!s->verbose)
+			show_tail("QEMU says", &s->errors);
+		give_up(s, EXIT_VPMU);
+	}
+	s->monitor_gone = events & POLLHUP;
+}
+
+/* The CPU time that QEMU has taken. */
+static uint64_t taken_ns(pid_t pid)
+{
+	struct timespec t = { 0 };
+	clockid_t clock;
+
+	if (!clock_getcpuclockid(pid, &clock))
+		clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void check_restored(struct session *s)
+{
+	if (s->phase < PHASE_RUN && s->guest->restored &&
+	    (now_ns() - s->guest->started_ns > SILENCE_NS ||
+	     taken_ns(s->guest->pid) > RESTORED_CPU_NS))
+		give_up_snapshot(s);
 }
 
 static void check_boot(struct session *s)
@@ -492,17 +566,37 @@ static bool drained(const struct session *s)
 		s->out.done == s->out.have && s->err.done == s->err.have;
 }
 
+static bool full(const struct stream *st)
+{
+	return st->done < st->have;
+}
+
+/* The guest's count of its output was wrong, or its virtio device stands still. */
+static void check_drain(struct session *s)
+{
+	uint64_t heard = s->heard_ns;
+
+	heard = s->out.read_ns > heard ? s->out.read_ns : heard;
+	heard = s->err.read_ns > heard ? s->err.read_ns : heard;
+	/* A slow reader of ours is not the guest's silence. */
+	if (full(&s->out) || full(&s->err))
+		s->heard_ns = now_ns();
+	if (s->phase != PHASE_DRAIN || full(&s->out) || full(&s->err) ||
+	    now_ns() - heard < SILENCE_NS)
+		return;
+	say("of %llu bytes of standard output and %llu of standard error that the guest announced, "
+	    "%llu and %llu came",
+	    (unsigned long long)s->exit.out_bytes, (unsigned long long)s->exit.err_bytes,
+	    (unsigned long long)s->out.total, (unsigned long long)s->err.total);
+	give_up(s, EXIT_VPMU);
+}
+
 static struct pollfd want(int fd, bool in, bool out)
 {
 	struct pollfd p = { .fd = in || out ? fd : -1 };
 
 	p.events = (in ? POLLIN : 0) | (out ? POLLOUT : 0);
 	return p;
-}
-
-static bool full(const struct stream *st)
-{
-	return st->done < st->have;
 }
 
 static void serve_once(struct session *s)
@@ -519,6 +613,7 @@ static void serve_once(struct session *s)
 		want(s->err.to, false, full(&s->err)),
 		want(port[PORT_CONSOLE], true, false),
 		want(s->guest->errors, true, false),
+		want(s->monitor_gone ? -1 : port[PORT_QMP], true, false),
 	};
 
 	poll(p, sizeof(p) / sizeof(p[0]), 200);
@@ -537,10 +632,14 @@ static void serve_once(struct session *s)
 		keep_tail(s, &s->console, &port[PORT_CONSOLE]);
 	if (p[9].revents)
 		keep_tail(s, &s->errors, &s->guest->errors);
+	if (p[10].revents)
+		check_stopped(s, p[10].revents);
 	check_guest(s);
 	check_boot(s);
+	check_restored(s);
 	if (drained(s))
 		s->phase = PHASE_DONE;
+	check_drain(s);
 }
 
 /*
@@ -581,5 +680,6 @@ void session_run(struct guest *guest, const struct buffer *job, uint32_t tty,
 	outcome->out_bytes = s->out.total;
 	outcome->err_bytes = s->err.total;
 	terminal_restore();
+	close(s->signals);
 	free(s);
 }

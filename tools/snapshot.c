@@ -88,12 +88,22 @@ static bool state_is(struct qmp *qmp, const char *command, const char *want)
 	return is;
 }
 
+/* A signal that ends vpmu is there, which session.c blocks and reads later. */
+static bool ending(void)
+{
+	sigset_t set;
+
+	return !sigpending(&set) &&
+		(sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGINT) == 1 ||
+		 sigismember(&set, SIGHUP) == 1 || sigismember(&set, SIGQUIT) == 1);
+}
+
 static bool await(struct qmp *qmp, const char *command, const char *want, int ms)
 {
 	const struct timespec step = { .tv_nsec = 2000000 };
 	uint64_t end = now_ns() + ms * 1000000ull;
 
-	while (qmp->fd >= 0 && now_ns() < end) {
+	while (qmp->fd >= 0 && now_ns() < end && !ending()) {
 		if (state_is(qmp, command, want))
 			return true;
 		nanosleep(&step, NULL);
@@ -172,6 +182,33 @@ static json_t *mapped_ram(void)
 			 "state", 1);
 }
 
+static bool sync_path(const char *path, int flags, mode_t mode)
+{
+	int fd = open(path, flags | O_CLOEXEC);
+	bool done = fd >= 0 && (!mode || !fchmod(fd, mode)) && !fsync(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/*
+ * A name in the cache is that of a whole snapshot, also after a power cut: the name comes
+ * when the data is on the disk.
+ */
+static bool publish(const char *part, const char *path)
+{
+	return sync_path(part, O_RDWR, 0600) && !rename(part, path) &&
+		sync_path(cache_dir(), O_RDONLY | O_DIRECTORY, 0);
+}
+
+bool snapshot_there(const char *path)
+{
+	struct stat s;
+
+	return !access(path, R_OK) && !stat(path, &s) && only_ours(&s);
+}
+
 bool snapshot_save(struct qmp *qmp, const char *path)
 {
 	char *part = xprintf("%s" PART "%d", path, getpid()), *uri = xprintf("file:%s", part);
@@ -181,7 +218,7 @@ bool snapshot_save(struct qmp *qmp, const char *path)
 		tell(qmp, "migrate-set-parameters", json_pack("{s:i}", "max-bandwidth", 0)) &&
 		tell(qmp, "migrate", json_pack("{s:s}", "uri", uri)) &&
 		await(qmp, "query-migrate", "completed", SAVE_MS);
-	if (!saved || rename(part, path))
+	if (!saved || !publish(part, path))
 		unlink(part);
 	else
 		drop_old();

@@ -83,8 +83,13 @@ const char *nearest(const char *word, const char *const *candidates);
 
 /* ---- paths.c: where things are */
 const char *cache_dir(void);		/* fails with the cure */
+struct stat;
+/* True if it belongs to the caller or root, and only its owner can write it. */
+bool only_ours(const struct stat *s);
 char *installed_beside(const char *name);	/* in the prefix of this program */
 const char *source_file(const char *name, char **out);
+/* True if @text, which a file says, can stand in a path; as check_name in cache.sh. */
+bool is_name(const char *text);
 bool runs(const char *path);		/* an executable file */
 /* A program that runs meanwhile. */
 struct script {
@@ -127,6 +132,7 @@ struct qemu {
 	char *binary;
 	char *firmware;		/* for -L, or NULL */
 	bool patched;		/* ours, so it has a PMU */
+	bool sandbox;		/* it can confine itself by seccomp */
 	struct script look;	/* who knows more; see qemu_look() */
 };
 /* May build, unless @cached; returns false when @cached and nothing is. */
@@ -185,6 +191,7 @@ struct guest {
 	struct qmp *qmp;
 	const char *keep;	/* where to save what has booted, or NULL */
 	bool restored;		/* has booted before, and waits */
+	char *from;		/* the snapshot that it was restored from, or NULL */
 };
 void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds);
 void guest_stop(struct guest *guest);
@@ -210,7 +217,10 @@ void job_moment(struct buffer *out);
 struct qmp {
 	int fd;
 	struct buffer in;
+	int64_t calls;		/* made so far; the last call's id */
 };
+/* A loaded machine may leave QEMU without a CPU for seconds. */
+#define QMP_PATIENCE_MS	30000
 void qmp_start(struct qmp *qmp, int fd);
 /*
  * The reply's "return" as a new reference; or NULL, and in @error a new string
@@ -220,6 +230,11 @@ struct json_t *qmp_call(struct qmp *qmp, const char *command, struct json_t *arg
 			int timeout_ms, char **error);
 /* The same without arguments, for questions that may stay without an answer. */
 struct json_t *qmp_ask(struct qmp *qmp, const char *command, int timeout_ms);
+/*
+ * Take the events that have come, without waiting for one. True: KVM could not execute an
+ * instruction of the guest, which has stopped for good.
+ */
+bool qmp_stopped(struct qmp *qmp);
 
 /* ---- snapshot.c: guests that have booted */
 /* Where that of such a guest is, or would be; @initrd: its initramfs. A new string. */
@@ -230,6 +245,8 @@ char *snapshot_path(const struct qemu *qemu, const struct kernel *kernel,
  * saved is no error. False: it does not go on.
  */
 bool snapshot_save(struct qmp *qmp, const char *path);
+/* True if there is one that only the caller or root can have written. */
+bool snapshot_there(const char *path);
 /* Wait until a guest that was started from one goes on; false: it does not. */
 bool snapshot_loaded(struct qmp *qmp);
 
@@ -255,7 +272,7 @@ struct host_events {
 const struct vpmu_model *events_model(const char *cpu);
 /* Both end the program, with status 2 and the place, on what is wrong. */
 void events_parse(struct host_events *events, const struct strings *specs,
-		  const char *cpu, unsigned int smp);
+		  const struct machine *machine);
 void events_check_filter(const char *filter, const char *cpu);
 /* Add them to a guest that waits, and let it go; false after saying why not. */
 bool events_add(struct host_events *events, struct qmp *qmp);
@@ -271,10 +288,13 @@ int trace_convert(FILE *in, FILE *out, const struct vpmu_model *model,
 /* ---- session.c: a job in a guest, from boot to exit */
 struct outcome {
 	bool exited;		/* else the guest died or vpmu gave up */
+	bool spoilt;		/* it came from a snapshot, and its command did not start */
 	int status;		/* as of waitpid(2) */
 	int noexec;		/* errno of exec, or 0 */
 	uint32_t flags;		/* enum channel_exit_flags */
 	int own_failure;	/* exit status of vpmu's own, or 0 */
+	bool incomplete;	/* the command ended, but its files, its statistics or
+				 * what was not counted are not all known */
 	int killed_by;		/* signal that ended vpmu's patience, or 0 */
 	uint64_t boot_ns;	/* from QEMU's start until the guest is ready */
 	uint64_t start_ns;	/* until the command runs */

@@ -41,6 +41,33 @@ gives 'not counted' 1 'FAIL     instructions:u: not counted' base none
 gives 'no baseline' 1 'not counted in the baseline' none base
 gives missing 1 'FAIL     branches:u: missing' base few
 gives 'no such file' 125 'perf stat -x, -o nothing writes one' base nothing
+
+# Rows that are no counts, or not of what they are compared with.
+counts zero 0 instructions:u 2000 'branches:u' 7 big:u
+counts zeros 0 instructions:u
+gives 'a 0 that was counted before' 1 'FAIL     instructions:u: 0, from 1000000' base zero
+gives 'a 0 as before' 0 'ok       instructions:u: 0' zeros zeros
+gives 'more than a 0' 1 'grew by 1000000, from 0' zeros base
+sed 's/^1000000,.*/900000,,instructions:u,1000,66.67,,/' base >estimate
+gives estimate 1 'FAIL     instructions:u: an estimate, counted for 66.67 % of the time' base estimate
+gives 'estimate, allowed' 1 'an estimate' --allow 50 base estimate
+gives 'estimate in the baseline' 1 'an estimate in the baseline' estimate base
+counts two 1000000 instructions:u 10 instructions:u
+counts other 5 instructions:u 500000 instructions:u
+gives 'two programs' 125 'two:3: found a second row of instructions:u' two other
+gives 'a second row' 125 'other:3: found a second row of instructions:u' zeros other
+echo '5,,instructions:u' >short
+gives 'a row cut off' 125 'short:1: found no' short base
+echo '5,,instructions:u,1000' >short
+gives 'no share' 125 'short:1: found no share' short base
+# perf stat -r has the variance before the time; slashes hold commas.
+echo '1000001,,instructions:u,0.05%,1000,100.00,,' >repeated
+gives 'repeated' 1 'grew by 1, from 1000000' base repeated
+echo '1000001,,instructions:u,0.05%,1000,50.00,,' >repeated
+gives 'repeated estimate' 1 'counted for 50.00 %' base repeated
+counts slashes 5 cpu/event=0xc4,umask=1/u 6 cpu/event=0xc4,umask=2/u
+gives 'commas in names' 0 'ok       cpu/event=0xc4,umask=2/u: 6' slashes slashes
+
 echo text >text
 gives 'another file' 125 'text:1: found no count' base text
 echo 1.5,msec,task-clock,1 >clock

@@ -218,6 +218,27 @@ def t_pebs():
     same("pebs closing line", any("1 of " in l and "(pmc 8)" in l for l in err), True)
 
 
+def t_lbr():
+    """A guest that boots while its host has the branch records has LBR, and gets them later."""
+    def remove(monitor):
+        event, = monitor.ask("x-query-vpmu-host-events")
+        monitor.ask("x-vpmu-host-event-remove", id=event["id"])
+        with open("gone", "w"):
+            pass
+
+    samples = ("perf record -q -j any,u -e instructions:u -c 100003 -o /tmp/data "
+               "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done';"
+               "perf script -i /tmp/data -F brstack | grep -c 0x")
+    out, _, status = run(
+        ["--host-event", "cpu0:cycles:pinned:lbr"],
+        ["sh", "-c", f"before=$({samples}); echo looping;"
+         "n=0; until [ -e gone ] || [ $n = 300 ]; do sleep 0.1; n=$((n + 1)); done;"
+         f"echo $before; {samples}; dmesg | grep -o '32-deep LBR'"], remove)
+    same("lbr boot log", (out[2:], status), (["32-deep LBR"], 0))
+    same("lbr beside the host's event", out[:1], ["0"])
+    same("lbr when that has gone", len(out) > 1 and int(out[1]) > 0, True)
+
+
 def t_policies():
     """Where the guest owns the counters nothing is lost."""
     hosts = [e + ":H" for e in EVENTS]
@@ -246,6 +267,18 @@ def t_filter():
     same("filter denies", (counts[0][0], losses[0]["verdict"], losses[0]["reason"]),
          (0, "not counted", "filtered"))
     same("filter closing line", any("were filtered for 100.0 %" in l for l in err), True)
+
+
+def t_version1():
+    """Version 1 of the paravirtual PMU cannot say that a counter was lost: vpmu run does."""
+    command = ["perf", "stat", "-x,", "-e", "branches", "true"]
+    for hosts, named in ((8, True), (0, False)):
+        _, err, status = run(["--pmu", "pv,abi=2010",
+                              *event_options(["cpu0:branches:pinned"] * hosts)], command)
+        count = [l.split(",")[0] for l in err if ",branches," in l]
+        same(f"version 1 beside {hosts} host events",
+             (count == ["0"], any("not counted, or not all of the time: 0xc4" in l
+                                  for l in err), status), (named, named, 0))
 
 
 def t_command():

@@ -4,8 +4,9 @@
 #
 # Eight pinned counters of a guest beside three events of the host: exactly the three
 # youngest are lost, the guest is told, what it is told makes the counts right, and
-# what never counted is not counted. PEBS goes the same way by itself. What is typed for all that is refused with its
-# place when it is wrong; the trace is well formed.
+# what never counted is not counted. PEBS goes the same way by itself; branch records,
+# which the host has from the guest's boot, can be used when it gives them back. What is
+# typed for all that is refused with its place when it is wrong; the trace is well formed.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -36,6 +37,11 @@ if [[ typed == *$only* ]]; then
 	refused twice --host-event cpu0:cycles:off:off '                ^^^'
 	refused characters --host-event cpu0:zyklän:off '     ^^^^^^'
 	refused filter --event-filter deny:mask=c4/f/10 '          ^^^^^^^'
+	# The events that --uarch counts can be the host's, too.
+	found=$("$VPMU_BUILD/vpmu" run --uarch on --host-event cpu0:branch-misses:pinned \
+		--host-event cpu0:r01a4 -- true 2>&1)
+	case_of 'typed modelled' "$([[ $found =~ branch-misses:pinned.*guest\ +[1-9].*r01a4.*guest\ +[1-9] ]] ||
+		echo "$found")"
 	shown=$("$VPMU_BUILD/vpmu" run --dry-run --policy shared --event-filter deny:fixed1 \
 		--trace t --host-event cpu0:cycles -- true)
 	for part in pmu-policy=shared pmu-filter=deny:fixed1 pmu-trace=/proc/self/fd/ ' -S '; do
@@ -53,7 +59,7 @@ if [[ typed == *$only* ]]; then
 		case_of "typed $options is refused" "$wrong"
 	done
 fi
-for t in always switched pebs policies filter command trace; do
+for t in always switched pebs lbr policies filter version1 command trace; do
 	[[ $t != *$only* ]] || timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/lost.py" "$t"
 done
 exit 0

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
-# takes: 150
+# takes: 220
 #
 # vpmu run behaves as a local command does: its streams, its exit status, its
 # signals, whom it runs as, where, and what it leaves behind.
@@ -12,7 +12,7 @@ root=${VPMU_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
 vpmu=${VPMU_BUILD:-$root/build}/vpmu
 work=$(mktemp -d)
 chmod 755 "$work"
-trap 'rm -rf "$work"' EXIT
+trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 only=${1:-}			# t-run.sh PATTERN: only these cases
 
@@ -42,6 +42,15 @@ has() {
 run() { timeout -k 5 120 "$vpmu" run "$@"; }
 sum() { sha256sum | cut -c1-64; }
 
+# outlives PID: the process still runs after five seconds. A zombie has ended: QEMU's
+# end comes after that of a vpmu that a signal killed, and then it waits for init.
+outlives() {
+	for _ in {1..50}; do
+		case $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) in '' | [ZX]*) return 1 ;; esac
+		sleep 0.1
+	done
+}
+
 # ---- without a guest
 
 t_usage() {
@@ -52,6 +61,8 @@ t_usage() {
 	rc=$?
 	has unknown-option "$out" 'did you mean --memory'
 	same unknown-option-status "$rc" 125
+	out=$("$vpmu" run --nosuch -- true 2>&1)
+	same nothing-like-it "$out" "vpmu: unknown option '--nosuch' (vpmu run --help lists them)"
 	"$vpmu" run --uarch of -- true 2>/dev/null
 	same bad-uarch $? 125
 	has uarch "$("$vpmu" run --dry-run --uarch on 2>/dev/null)" 'pmu=on,pmu-uarch=on'
@@ -148,6 +159,31 @@ t_lines() {
 	same stdin-given-back "$n" 2
 }
 
+# A file on standard input: what the command has read is consumed, the rest is the next
+# reader's, and no byte is read twice. The sizes are those around a pipe's 64 KiB.
+t_stdin_rest() {
+	local size name command
+	seq 20000 >file
+	for size in 0 1 65535 65536 65537 108894; do
+		head -c "$size" file >some
+		for command in 'all:cat' 'nothing:true' 'ten:head -c 10' 'line:read -r l && echo "$l" || printf %s "$l"' \
+				'closed:exec <&-; sleep 0.2'; do
+			name=${command%%:*}
+			command=${command#*:}
+			{ run -- sh -c "$command" >first; cat >rest; } <some
+			same "stdin-rest $name of $size" "$(cat first rest | sum)" "$(sum <some)"
+			case $name in
+			all) same "stdin-rest $name of $size, first" "$(stat -c %s first)" "$size" ;;
+			ten) same "stdin-rest $name of $size, first" "$(cat first)" "$(head -c 10 some)" ;;
+			esac
+		done
+	done
+	# A pipe cannot take anything back: what was read ahead is gone, but comes once.
+	head -c 108894 file | { run -- head -c 10 >first; cat >rest; }
+	same stdin-rest-pipe "$(cat first)" "$(head -c 10 file)"
+	same stdin-rest-pipe-once "$(cat rest)" "$(tail -c "$(stat -c %s rest)" file)"
+}
+
 # ---- status and signals
 
 t_status() {
@@ -219,11 +255,7 @@ t_signals() {
 	qemu=$(pgrep -P "$pid")
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null
-	for i in {1..50}; do
-		kill -0 "$qemu" 2>/dev/null || break
-		sleep 0.1
-	done
-	if kill -0 "$qemu" 2>/dev/null; then
+	if outlives "$qemu"; then
 		not_ok qemu-ends-with-vpmu "QEMU $qemu lives on"
 		kill -KILL "$qemu"
 	else
@@ -302,6 +334,73 @@ t_counters() {
 	has pmu-none "$out" '<not supported>'
 }
 
+# QEMU that answers late, and one without a monitor: the uncounted events are named, or
+# the run fails.
+t_monitor() {
+	local out real=${VPMU_QEMU:-$("$root/qemu/build" --print)}
+	if ! "$vpmu" qemu --version | grep -q '(vpmu)' || [ ! -d "$real" ]; then
+		skip monitor "VPMU_QEMU is not the prefix of a QEMU that has a PMU"
+		return
+	fi
+	local -x XDG_CACHE_HOME REAL_QEMU=$real VPMU_QEMU=$work/qemu-late
+	XDG_CACHE_HOME=$(own_cache)
+	# Its first call of the monitor has timed out before it goes on.
+	cat >qemu-late <<-'END'
+		#!/bin/bash
+		if [[ $* == *' -incoming '* ]]; then
+			(sleep 1.6; kill -CONT $$) &
+			kill -STOP $$
+		fi
+		exec "$REAL_QEMU/bin/qemu-system-x86_64" "$@"
+	END
+	cat >qemu-mute <<-'END'
+		#!/usr/bin/python3
+		import os, re, sys
+		args = sys.argv
+		for i, a in enumerate(args):
+		    if m := re.match(r"socket,id=qmp,fd=(\d+)$", a):
+		        os.close(int(m[1]))
+		        args[i] = "null,id=qmp"
+		os.execv(os.environ["REAL_QEMU"] + "/bin/qemu-system-x86_64", args)
+	END
+	chmod 755 qemu-late qemu-mute
+	run -- true
+	out=$(run --stats late.json -- perf stat -x, -e r412e true 2>&1)
+	same late-status $? 0
+	has late-monitor "$out" 'not counted, their 0 is no count: 0x412e'
+	same late-from "$(python3 -c 'import json
+j = json.load(open("late.json"))
+print(j["from"], len(j["vpmu"]["cpus"]))')" 'snapshot 1'
+	VPMU_QEMU=$work/qemu-mute
+	out=$(run --no-snapshot --stats mute.json -- true 2>&1)
+	same no-monitor-status $? 125
+	has no-monitor "$out" 'do not rely on a count: x-query-vpmu'
+	has no-monitor-stats "$(cat mute.json)" '"vpmu_error": "x-query-vpmu'
+	run --no-snapshot -- sh -c 'exit 3' 2>/dev/null
+	same no-monitor-own-status $? 3
+}
+
+t_stats() {
+	local out
+	out=$(run --stats /nonexistent/x -- sh -c 'echo it runs' 2>&1)
+	same stats-no-folder-status $? 125
+	same stats-no-folder "$out" 'vpmu: --stats /nonexistent/x: No such file or directory'
+	out=$(run --stats /dev/full -- true 2>&1)
+	same stats-full-status $? 125
+	has stats-full "$out" '--stats /dev/full: No space left on device'
+}
+
+t_kvm_error() {
+	if [ ! -w /dev/kvm ]; then
+		skip kvm-error "/dev/kvm is not there, or not writable; t-kvm.sh runs it in an L1"
+		return
+	fi
+	make -s -C "$root/tests/bare" O="${VPMU_BUILD:-$root/build}/bare" \
+		"${VPMU_BUILD:-$root/build}/bare/astray" &&
+		VPMU_BUILD=${VPMU_BUILD:-$root/build} VPMU_QEMU=${VPMU_QEMU:-$("$root/qemu/build" --print)} \
+			"$root/tests/vm/kvm-error.sh"
+}
+
 t_directories() {
 	local out
 	out=$(cd / && run -- sh -c 'pwd; touch /vpmu-was-here' 2>&1)
@@ -319,6 +418,31 @@ t_full() {
 	local out
 	out=$(run --memory 256M -- sh -c 'head -c 400M /dev/zero >/var/tmp/big' 2>&1)
 	has full-overlay "$out" '--memory'
+}
+
+# A full disk under the current directory: the guest writes a file's pages when the
+# command may have closed it, so that a command that succeeded must not look so.
+t_full_share() {
+	local out
+	mkdir -p small
+	if ! mount -t tmpfs -o size=1m tmpfs small 2>/dev/null; then
+		skip full-share "mount -t tmpfs: not permitted here"
+		return
+	fi
+	out=$(cd small && run -- sh -c 'head -c 3000000 /dev/zero >f' 2>&1)
+	same full-share-status $? 125
+	has full-share "$out" "could be written into $work/small: No space left on device"
+	out=$(cd small && rm f && run -- sh -c 'head -c 3000000 /dev/zero >f; exit 3' 2>&1)
+	same full-share-own-status $? 3
+	out=$(cd small && rm f && run -- dd if=/dev/zero of=f bs=64k count=40 conv=fsync 2>&1)
+	same full-share-fsync-status $? 1
+	has full-share-fsync "$out" "fsync failed for 'f': No space left on device"
+	# The error is not forgotten when the command has seen it.
+	(cd small && rm f && run -- sh -c 'head -c 3000000 /dev/zero >f; sync -f .; :') 2>/dev/null
+	same full-share-seen-status $? 125
+	out=$(cd small && rm f && run -- sh -c 'head -c 900000 /dev/zero >f' 2>&1)
+	same full-share-fits "$?$out" 0
+	umount small
 }
 
 # ---- others at the same time, no network, nothing left behind
@@ -435,6 +559,75 @@ t_snapshot() {
 	same snapshot-none "$(ls "$cache"/snapshot-* 2>/dev/null)" ''
 }
 
+# spoil random|zeros|open FILE: its pages, as a disk's fault or a power cut leaves them, or its mode
+spoil() {
+	python3 - "$@" <<-'END'
+		import os, random, sys
+		how, name = sys.argv[1:]
+		random.seed(1)
+		f = os.open(name, os.O_RDWR)
+		if how == "open":
+		    os.fchmod(f, 0o666)
+		elif how == "random":
+		    size = os.fstat(f).st_size
+		    for _ in range(4000):
+		        os.pwrite(f, random.randbytes(64), random.randrange(size // 20, size - 64))
+		else:
+		    at, left = 8 << 20, 20 << 20
+		    while left:
+		        at = os.lseek(f, at, os.SEEK_DATA)
+		        n = min(os.lseek(f, at, os.SEEK_HOLE) - at, left)
+		        os.pwrite(f, bytes(n), at)
+		        at, left = at + n, left - n
+	END
+}
+
+# A snapshot that was damaged behind its header is dropped, and the guest boots; signals
+# end vpmu while such a guest says nothing.
+t_spoilt() {
+	local how out file own pid qemu start
+	own=$(own_cache)
+	local -x XDG_CACHE_HOME=$own
+	rm -f "$own"/vpmu/snapshot-*
+	run -- true
+	file=$(echo "$own"/vpmu/snapshot-*)
+	cp --sparse=always "$file" whole
+	for how in random zeros open; do
+		spoil $how "$file"
+		out=$(run --stats stats.json -- cat <<<input 2>&1)
+		same "spoilt-$how" "$? $out" '0 input'
+		same "spoilt-$how-boots" "$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')" boot
+		same "spoilt-$how-replaced" "$(stat -c %a "$file")" 600
+	done
+	run --stats stats.json -- true
+	same spoilt-then-whole "$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')" snapshot
+	for how in TERM HUP INT; do
+		spoil zeros "$file"
+		env --default-signal=INT "$vpmu" run -- true 2>/dev/null &
+		pid=$!
+		sleep 3 # the guest is restored, or is about to be
+		kill -$how "$pid"
+		timeout 10 tail --pid="$pid" -f /dev/null
+		same "silent-$how-ends" "$(kill -0 "$pid" 2>/dev/null && kill -KILL "$pid" && echo lives)" ''
+		wait "$pid" 2>/dev/null
+		same "silent-$how-status" $? $((128 + $(kill -l $how)))
+		cp --sparse=always whole "$file"
+	done
+	# A QEMU that does not answer while a guest boots.
+	"$vpmu" run --no-snapshot -- true 2>/dev/null &
+	pid=$!
+	qemu=''
+	for ((start = SECONDS; SECONDS - start < 20;)); do
+		qemu=$(pgrep -P "$pid" qemu-system) && break
+	done
+	kill -STOP "$qemu"
+	sleep 1
+	kill -TERM "$pid"
+	wait "$pid" 2>/dev/null
+	same stopped-qemu-status $? 143
+	same stopped-qemu-ends "$(outlives "$qemu" && kill -KILL "$qemu" && echo lives)" ''
+}
+
 t_cache() {
 	local out
 	out=$(XDG_CACHE_HOME=/proc/nowhere "$vpmu" run -- true 2>&1)
@@ -477,8 +670,8 @@ t_terminal() {
 }
 
 TMPDIR_OF=$work
-for t in usage streams large closed_stdout lines status signals environment \
-		perf counters directories full two no_network leftovers clock snapshot cache user \
+for t in usage streams large closed_stdout lines stdin_rest status signals environment \
+		perf counters monitor stats kvm_error directories full full_share two no_network leftovers clock snapshot spoilt cache user \
 		terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done

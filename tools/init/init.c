@@ -32,7 +32,7 @@ struct pump {
 static int control = -1;
 static struct pump in, out, err;
 static uint64_t in_end = UINT64_MAX;	/* bytes of stdin before its end */
-static uint64_t in_unread;		/* given to a command that has gone */
+static int in_rest = -1;		/* the pipe's other end, once ours is closed */
 static struct task task;
 static int status;
 static bool finishing, was_full;
@@ -178,17 +178,31 @@ static void pump_out(struct pump *p, short events)
 	}
 }
 
+/*
+ * The command may go on reading what is in the pipe, so the rest is counted when it
+ * has ended. A reader of our own would hide that the command closed its end: it is
+ * opened only now, when there is nothing more to write.
+ */
 static void close_stdin(void)
 {
-	int unread = 0;
+	char path[32];
 
 	if (in.to < 0)
 		return;
-	if (in.to != task.terminal && !ioctl(in.to, FIONREAD, &unread))
-		in_unread = unread;
-	if (in.to != task.terminal)
+	if (in.to != task.terminal) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", in.to);
+		in_rest = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 		close(in.to);
+	}
 	in.to = -1;
+}
+
+/* Bytes of standard input that no process has read. */
+static uint64_t stdin_unread(void)
+{
+	int unread = 0;
+
+	return in_rest >= 0 && !ioctl(in_rest, FIONREAD, &unread) ? (uint64_t)unread : 0;
 }
 
 /* What comes after the reader has gone is thrown away. */
@@ -439,7 +453,7 @@ static void do_job(const struct job *job)
 	e.status = status;
 	e.out_bytes = out.total;
 	e.err_bytes = err.total;
-	e.in_bytes = in.total - in_unread;
+	e.in_bytes = in.total - stdin_unread();
 	send_message(CHANNEL_EXIT, &e, sizeof(e));
 }
 
