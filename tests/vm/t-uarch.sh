@@ -54,7 +54,7 @@ ours=$("$VPMU_BUILD/vpmu" run --uarch user,l1i=64x8,l1d=64x8,l2=0,llc=1024x16,pr
 	"$modelling" counts "$work" "${jobs[@]}" </dev/null) || true
 for job in "${jobs[@]}"; do
 	# shellcheck disable=SC2086 # words
-	theirs=$(setarch -R valgrind --tool=cachegrind --cache-sim=yes --cachegrind-out-file=/dev/null \
+	theirs=$(env -i PATH="$PATH" setarch -R valgrind --tool=cachegrind --cache-sim=yes --cachegrind-out-file=/dev/null \
 		--I1=32768,8,64 --D1=32768,8,64 --LL=1048576,16,64 "$work" $job 2>&1 | tr -d ,)
 	why=$(python3 - "$ours" "$theirs" "${job// /_}" <<-'END'
 		import re, sys
