@@ -5,6 +5,7 @@
 BUILD ?= build
 TESTS ?=
 KUT ?=
+KERNEL ?=
 export VPMU_BUILD := $(abspath $(BUILD))
 
 NINJA = ninja -C $(BUILD) --quiet
@@ -38,11 +39,11 @@ check-commits:
 	@tests/commits $(or $(BASE),origin/main) $(TESTS)
 
 soak:
-	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-crowd)
+	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-attack t-crowd)
 
 # What needs a real KVM: this machine's own, and one in a guest.
 check-kvm:
-	@tests/run kvm-native t-kvm t-nested
+	@tests/run kvm-native t-kvm t-attack t-nested
 
 # Packages in a clean Debian: a chroot from the mirror that apt knows.
 check-deb: all
@@ -60,10 +61,10 @@ check-migration: all
 coverage:
 	@tests/coverage $(BUILD)/coverage
 
-# Hostile guests on a QEMU with sanitizers, which takes minutes to build.
+# Hostile guests on a QEMU with sanitizers, and the modules under a kernel with KASAN and
+# lockdep; each takes minutes to build.
 check-sanitized: all
-	@mkdir -p $(BUILD)/sanitized
-	@VPMU_QEMU=$$(qemu/build --builddir $(VPMU_BUILD)/sanitized --sanitize) tests/sanitized
+	@tests/sanitized $(KERNEL)
 
 check-kut:
 	@tests/kut "$(KUT)"
@@ -102,7 +103,8 @@ help:
 	@echo 'make soak         what make check does in short, in full: both host kernels, the long fuzz'
 	@echo 'make check-deb    the packages, installed in a clean Debian (root, network)'
 	@echo 'make check-chroot  make demo and check-fast in a clean Debian, SUITE=bookworm|trixie (root, network)'
-	@echo 'make check-sanitized  hostile guests on a QEMU with ASan and UBSan'
+	@echo 'make check-sanitized  hostile guests on a QEMU with ASan and UBSan; the modules under a kernel'
+	@echo '                  with KASAN and lockdep (long; KERNEL=qemu|6.1/kasan: one of both)'
 	@echo 'make check-kut    kvm-unit-tests, KUT=DIR a checkout'
 	@echo 'make coverage     what of lib/ the unit tests reach'
 	@echo 'make bench        the cost of counting, beside the peers, and a page of it in $(BUILD)/bench/'
