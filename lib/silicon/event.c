@@ -3,6 +3,17 @@
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
 
+const uint16_t vpmu_arch_event[VPMU_ARCH_EVENTS] = {
+	0x003c, /* unhalted core cycles */
+	0x00c0, /* instructions retired */
+	0x013c, /* unhalted reference cycles */
+	0x4f2e, /* last-level cache references */
+	0x412e, /* last-level cache misses */
+	0x00c4, /* branch instructions retired */
+	0x00c5, /* branch misses retired */
+	0x01a4, /* topdown slots */
+};
+
 /* Rows are sorted by this: event select, unit mask, UnitMask2. */
 static uint32_t row_key(const struct vpmu_event_def *def)
 {

@@ -5,17 +5,6 @@
 
 #include "models/models.h"
 
-const uint16_t vpmu_arch_event[VPMU_ARCH_EVENTS] = {
-	0x003c, /* unhalted core cycles */
-	0x00c0, /* instructions retired */
-	0x013c, /* unhalted reference cycles */
-	0x4f2e, /* last-level cache references */
-	0x412e, /* last-level cache misses */
-	0x00c4, /* branch instructions retired */
-	0x00c5, /* branch misses retired */
-	0x01a4, /* topdown slots */
-};
-
 /* What the fixed counters count: the architectural event, or REF_TSC (00/03). */
 static const uint16_t fixed_event[] = { 0x00c0, 0x003c, 0x0300, 0x01a4 };
 
