@@ -6,9 +6,11 @@
 #include <linux/version.h>
 
 #include "compat.h"
-#include "vpmu_guest.h"
 
 #ifdef VG_HAVE_SYSCORE
+
+static int (*vg_suspend)(void);
+static void (*vg_resume)(void);
 
 static int vg_syscore_suspend(void *unused)
 {
@@ -27,8 +29,10 @@ static const struct syscore_ops vg_syscore_ops = {
 
 static struct syscore vg_syscore = { .ops = &vg_syscore_ops };
 
-void vg_compat_syscore_register(void)
+void vg_compat_syscore_register(int (*suspend)(void), void (*resume)(void))
 {
+	vg_suspend = suspend;
+	vg_resume = resume;
 	register_syscore(&vg_syscore);
 }
 
@@ -39,13 +43,12 @@ void vg_compat_syscore_unregister(void)
 
 #else
 
-static struct syscore_ops vg_syscore = {
-	.suspend = vg_suspend,
-	.resume = vg_resume,
-};
+static struct syscore_ops vg_syscore;
 
-void vg_compat_syscore_register(void)
+void vg_compat_syscore_register(int (*suspend)(void), void (*resume)(void))
 {
+	vg_syscore.suspend = suspend;
+	vg_syscore.resume = resume;
 	register_syscore_ops(&vg_syscore);
 }
 

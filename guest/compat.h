@@ -22,8 +22,8 @@ void vg_compat_brstack(struct perf_sample_data *data, struct perf_event *event,
 /* A struct pmu has been unregistered: free it, or keep what perf still looks at. */
 void vg_compat_pmu_gone(struct pmu *pmu);
 
-/* From then on vg_suspend() and vg_resume() are called, on the last CPU that is up. */
-void vg_compat_syscore_register(void);
+/* From then on the kernel calls both, on the last CPU that is up. */
+void vg_compat_syscore_register(int (*suspend)(void), void (*resume)(void));
 void vg_compat_syscore_unregister(void);
 
 #endif /* VPMU_GUEST_COMPAT_H */

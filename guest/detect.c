@@ -5,9 +5,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/io.h>
 #include <linux/kernel.h>
-#include <asm/msr.h>
 #include <asm/processor.h>
 
 #include "vpmu_guest.h"
@@ -24,51 +22,6 @@
 #define VG_NO_ID	0x7fffffff
 /* Ids that are used with version 1, which does not say how many it takes. */
 #define VG_V1_IDS	1024
-
-static bool vg_vmmcall;
-
-long vg_hypercall(u32 nr, unsigned long a0, unsigned long a1, unsigned long a2)
-{
-	long ret;
-
-	if (vg_vmmcall)
-		asm volatile("vmmcall"
-			     : "=a" (ret)
-			     : "a" ((unsigned long)nr), "b" (a0), "c" (a1), "d" (a2), "S" (0)
-			     : "memory");
-	else
-		asm volatile("vmcall"
-			     : "=a" (ret)
-			     : "a" ((unsigned long)nr), "b" (a0), "c" (a1), "d" (a2), "S" (0)
-			     : "memory");
-	return ret;
-}
-
-long vg_hypercall_at(u32 nr, unsigned long op, const void *at)
-{
-	phys_addr_t pa = virt_to_phys((void *)at);
-
-	return vg_hypercall(nr, op, lower_32_bits(pa), upper_32_bits(pa));
-}
-
-long vg_call(u32 op, u64 address)
-{
-	struct vpmu_pv_call *call = this_cpu_ptr(vg_cpus)->call + vg_context();
-
-	if (vg.hypercall)
-		return vg_hypercall(vg.hypercall, op, lower_32_bits(address),
-				    upper_32_bits(address));
-	call->size = sizeof(*call);
-	call->op = op;
-	call->a1 = lower_32_bits(address);
-	call->a2 = upper_32_bits(address);
-	call->zero = 0;
-	barrier(); /* the host reads it now, and writes */
-	if (wrmsrl_safe(VPMU_PV_MSR_DOORBELL, virt_to_phys(call)))
-		return -VPMU_PV_EFAULT;
-	barrier();
-	return call->result;
-}
 
 /* The first leaf of the block with this signature, or 0; *@last: its last one. */
 static u32 vg_find(u32 ebx, u32 ecx, u32 edx, u32 *last)
@@ -153,7 +106,7 @@ int vg_detect(unsigned int counters)
 		pr_err("no hypervisor: the paravirtual PMU is for guests\n");
 		return -ENODEV;
 	}
-	vg_vmmcall = boot_cpu_data.x86_vendor == X86_VENDOR_AMD ||
+	vg.vmmcall = boot_cpu_data.x86_vendor == X86_VENDOR_AMD ||
 		     boot_cpu_data.x86_vendor == X86_VENDOR_HYGON;
 	kvm = vg_find(VG_KVM_EBX, VG_KVM_ECX, VG_KVM_EDX, &last);
 	/* Where both the VMM and the host's kernel serve it, a hypercall is cheaper. */

@@ -48,12 +48,12 @@ static int vg_cpu_down(unsigned int cpu)
 }
 
 /* All other CPUs are down; the host may be another one when it comes back. */
-int vg_suspend(void)
+static int vg_suspend(void)
 {
 	return vg_cpu_down(smp_processor_id());
 }
 
-void vg_resume(void)
+static void vg_resume(void)
 {
 	vg_cpu_up(smp_processor_id());
 }
@@ -157,7 +157,7 @@ static int __init vg_init(void)
 	ret = vg_selftest();
 	if (ret)
 		goto err_pmu;
-	vg_compat_syscore_register();
+	vg_compat_syscore_register(vg_suspend, vg_resume);
 	register_reboot_notifier(&vg_reboot_nb);
 	pr_info("version %u, PMU \"%s\", %u events at once on a CPU, %u in all\n",
 		vg.abi->version, vg.pmu->name, vg.n_counters, vg.n_ids);

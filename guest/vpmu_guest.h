@@ -3,7 +3,8 @@
  * The guest driver of the paravirtual PMU.
  *
  *	main.c      load and unload, CPUs that come and go, suspend, reboot
- *	detect.c    which host this is, and the hypercall
+ *	detect.c    which host this is
+ *	call.c      the hypercall, and the doorbell
  *	pmu.c       perf's side: struct pmu
  *	overflow.c  the NMI
  *	branch.c    branch records
@@ -130,6 +131,7 @@ struct vg {
 	const struct vg_abi *abi;
 	struct pmu *pmu;
 	u32 hypercall;     /* 0: there is none, the doorbell is rung */
+	bool vmmcall;      /* a hypercall is AMD's instruction */
 	u32 features;      /* VPMU_PV_HAS_... */
 	u32 n_ids;
 	u32 n_slots;
@@ -153,12 +155,10 @@ static inline struct vg_event *vg_event(struct perf_event *event)
 	return event->pmu_private;
 }
 
-/* main.c: while all other CPUs are down */
-int vg_suspend(void);
-void vg_resume(void);
-
 /* detect.c */
 int vg_detect(unsigned int counters);
+
+/* call.c */
 long vg_hypercall(u32 nr, unsigned long a0, unsigned long a1, unsigned long a2);
 /* With an address in two halves, as both versions want it. */
 long vg_hypercall_at(u32 nr, unsigned long op, const void *at);
