@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The whole core in one translation unit, as a kernel module has it: whatever
- * two of its files call alike, or take from another world than platform.h's,
- * shows here.
+ * The core, all of lib/, compiled into the module as one translation unit: so the compiler
+ * inlines across its files, and Kbuild needs no list of them. ./build writes core-list.h.
+ * The module calls nothing of it but the public functions of include/vpmu.
  */
 #include "core-list.h"

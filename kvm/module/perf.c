@@ -497,6 +497,21 @@ void vk_perf_unbind(struct vk_perf *p)
 	WRITE_ONCE(p->task, NULL);
 }
 
+void vk_perf_evict(const struct kvm_vcpu *vcpu)
+{
+	struct vk_vcpu *c = vk_thread_get(vcpu);
+	struct kvm *kvm;
+
+	if (!c)
+		return;
+	kvm = c->vm->kvm;
+	mutex_lock(&c->perf.lock);
+	if (c->perf.task == current)
+		vk_perf_unbind(&c->perf);
+	mutex_unlock(&c->perf.lock);
+	kvm_put_kvm(kvm);
+}
+
 void vk_perf_fini(struct vk_perf *p)
 {
 	vk_perf_unbind(p);

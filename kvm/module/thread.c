@@ -5,7 +5,7 @@
  * the one that it runs. When KVM_RUN begins with another vCPU, or on another thread, a
  * service is requested, which is done before the vCPU enters its guest:
  *
- *	the thread has another vCPU's events     they are unbound: vk_thread_evict()
+ *	the thread has another vCPU's events     they are unbound: vk_perf_evict()
  *	the vCPU's events are another thread's   they are bound to this one: vk_perf_bind()
  *
  * Counts, periods and times go on where they were, and no guest is counted for another
@@ -80,8 +80,7 @@ enum vk_thread vk_thread_has(const struct kvm_vcpu *vcpu)
 	return has == vcpu ? VK_THREAD_OWN : VK_THREAD_TAKEN;
 }
 
-/* The other vCPU, whose VM stays until kvm_put_kvm(); or NULL. */
-static struct vk_vcpu *vk_thread_get(const struct kvm_vcpu *vcpu)
+struct vk_vcpu *vk_thread_get(const struct kvm_vcpu *vcpu)
 {
 	struct vk_vcpu *c;
 	unsigned long flags;
@@ -96,19 +95,4 @@ static struct vk_vcpu *vk_thread_get(const struct kvm_vcpu *vcpu)
 	}
 	rcu_read_unlock();
 	return got ? c : NULL;
-}
-
-void vk_thread_evict(const struct kvm_vcpu *vcpu)
-{
-	struct vk_vcpu *c = vk_thread_get(vcpu);
-	struct kvm *kvm;
-
-	if (!c)
-		return;
-	kvm = c->vm->kvm;
-	mutex_lock(&c->perf.lock);
-	if (c->perf.task == current)
-		vk_perf_unbind(&c->perf);
-	mutex_unlock(&c->perf.lock);
-	kvm_put_kvm(kvm);
 }

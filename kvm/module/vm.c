@@ -157,7 +157,7 @@ void vk_serve(struct kvm_vcpu *vcpu)
 	bool again = false;
 	int why;
 
-	vk_thread_evict(vcpu);
+	vk_perf_evict(vcpu);
 	if (!c)
 		return;
 	why = atomic_xchg(&c->pending, 0);

@@ -194,8 +194,8 @@ void vk_thread_leave(struct vk_perf *p);
 enum vk_thread { VK_THREAD_FREE, VK_THREAD_OWN, VK_THREAD_TAKEN };
 enum vk_thread vk_thread_has(const struct kvm_vcpu *vcpu);
 
-/** Unbind them. Without vk_perf.lock; may sleep, not for what a guest or a VMM does. */
-void vk_thread_evict(const struct kvm_vcpu *vcpu);
+/** The other vCPU, whose VM stays until kvm_put_kvm(); or NULL. */
+struct vk_vcpu *vk_thread_get(const struct kvm_vcpu *vcpu);
 
 /* filter.c */
 
@@ -238,6 +238,12 @@ int vk_perf_bind(struct vk_perf *p);
 
 /** End the events of perf; counts, times and periods stay as they are until the next bind. */
 void vk_perf_unbind(struct vk_perf *p);
+
+/**
+ * Unbind the events that this thread has of another vCPU than @vcpu. Without vk_perf.lock;
+ * may sleep, not for what a guest or a VMM does.
+ */
+void vk_perf_evict(const struct kvm_vcpu *vcpu);
 
 /** Tell the owners of events that have won or lost their counter. On the thread. */
 void vk_perf_poll(struct vk_perf *p);
