@@ -59,7 +59,8 @@ static char *event_text(const struct vpmu_model *model, uint64_t value)
 		return xprintf("no event of %s: it counts nothing", model->title);
 	gp = mask_text(def->gp_mask);
 	fixed = def->fixed >= 0 ? xprintf(", fixed counter %d", def->fixed) : strdup("");
-	text = xprintf("%s: %s, on counters %s%s", def->name, event_quality(model, def), gp, fixed);
+	text = xprintf("%s: %s, on counters %s%s", def->name,
+		       event_quality(model, def, TCG_SUPPLIED), gp, fixed);
 	free(gp);
 	free(fixed);
 	return text;

@@ -250,11 +250,15 @@ bool snapshot_there(const char *path);
 /* Wait until a guest that was started from one goes on; false: it does not. */
 bool snapshot_loaded(struct qmp *qmp);
 
-/* ---- list.c */
+/* ---- models.c */
 struct vpmu_model;
 struct vpmu_event_def;
 const struct vpmu_model *model_named(const char *name);	/* or NULL */
-const char *event_quality(const struct vpmu_model *model, const struct vpmu_event_def *def);
+/* The event as its register has it, and as perf's rNNN takes it. */
+uint64_t event_select(const struct vpmu_event_def *def);
+/* The word for an event's quality where the engine supplies these signals. */
+const char *event_quality(const struct vpmu_model *model, const struct vpmu_event_def *def,
+			  uint64_t supplied);
 char *mask_text(unsigned int mask);	/* "0-7", "0,2": the bits of a mask */
 /* The signals that QEMU's TCG supplies: all but a clock of its own. */
 #define TCG_SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNALS_UARCH)
