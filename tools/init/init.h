@@ -42,7 +42,9 @@ enum task_report_kind {
 	TASK_STATUS,		/* value: as of waitpid(2) */
 };
 
-/* init.c */
+/* say.c */
+void say_on(int port);	/* messages go there; before that to the kernel's log */
+void wait_fd(int fd, short events);
 void send_message(uint32_t type, const void *payload, size_t len);
 void die(const char *format, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
