@@ -3,7 +3,8 @@
 # timeout: 240
 #
 # The guest's driver builds without a warning against every kernel whose headers are
-# here (KDIRS names more), sparse's included, and from the folder that DKMS gets.
+# here (KDIRS names more), sparse's included, and from the folder that DKMS gets;
+# tests/graph looks at its files' calls.
 set -euo pipefail
 
 root=${VPMU_ROOT:-$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)}
@@ -48,6 +49,7 @@ if [ ${#seen[@]} = 0 ]; then
 	exit 0
 fi
 [ -n "$last" ] || exit 1
+"$root/tests/graph" --room guest "$last"
 
 # Only Debian's headers name a compiler. Here is all else of them.
 plain=$tmp/plain rc=0

@@ -3,7 +3,7 @@
 # timeout: 240
 #
 # The kernel module builds without a warning, objtool's and sparse's included, and takes
-# nothing from the kernel that the core does not need.
+# nothing from the kernel that the core does not need; tests/graph looks at its files' calls.
 set -euo pipefail
 
 root=${VPMU_ROOT:-$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)}
@@ -33,6 +33,8 @@ fi
 # faults.c is in builds for tests only.
 shopt -s extglob
 sparse_case "module" "$tmp/log" "$root"/kvm/module/!(faults).c
+
+"$root/tests/graph" --room kvm/module "$tmp/out"
 
 # The four functions, and what the compiler itself calls in a hardened kernel.
 foreign=$(nm -u "$tmp/out/core.o" | awk '{ print $2 }' | grep -vxE \
