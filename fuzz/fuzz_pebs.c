@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * A guest with PEBS whose DS save area, buffer and page table are whatever it likes,
  * and change. A slow model says after each instruction what memory, counters and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* A host's events as the fuzzer likes, on lib/perf and on its model. */
 #include <stdint.h>
 #include <stdio.h>

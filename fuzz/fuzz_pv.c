@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * A guest that does to the paravirtual PMU whatever it can: hypercalls, random and
  * nearly right ones, on two vCPUs, while its memory changes under the host's hands

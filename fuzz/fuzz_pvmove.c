@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Two VMs whose guests do the same to the paravirtual PMU, on two vCPUs. One of them is
  * saved now and then and loaded on another host. Their memory, the answers to their

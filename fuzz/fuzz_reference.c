@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Guest operations chosen by the fuzzer, on the library and the reference model. */
 #include <stdint.h>
 #include <stdio.h>

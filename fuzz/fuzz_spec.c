@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Host events and filters as somebody types them: what is refused is refused at a
  * place in the text, what is accepted is within the bounds of its fields.

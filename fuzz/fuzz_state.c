@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * A saved state that an attacker has changed: loading it is refused, or leaves a
  * PMU that the guest could have reached by itself.

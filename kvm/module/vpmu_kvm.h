@@ -35,8 +35,8 @@
  *	                        vk_vm.lock inside of it, for debugfs
  *	vk_vms_lock, vk_threads_lock, vk_vcpu.lock
  */
-#ifndef VPMU_KVM_H
-#define VPMU_KVM_H
+#ifndef VPMU_KVM_INTERNAL_H
+#define VPMU_KVM_INTERNAL_H
 
 #include <linux/hashtable.h>
 #include <linux/hrtimer.h>
@@ -277,4 +277,4 @@ static inline bool vk_fails(void)
 void vk_stats_init(void);
 void vk_stats_exit(void);
 
-#endif /* VPMU_KVM_H */
+#endif /* VPMU_KVM_INTERNAL_H */

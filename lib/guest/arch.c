@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The architectural PMU: configuration, power-on state, CPUID, PMI, SMM, queries. */
 #include "arch_internal.h"
 

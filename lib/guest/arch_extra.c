@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Registers that say more of events than a selector can: which offcore responses, and
  * from which latency on a load is sampled. They exist where a model of the

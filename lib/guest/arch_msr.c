@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * RDMSR and WRMSR. A table says which registers there are in any model, what
  * each depends on, and who handles it; a register that this configuration does

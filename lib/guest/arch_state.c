@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Saving and loading. Counter numbers of the saved PMU and of the one that loads
  * may differ (it may have more GP counters), so sets of counters are saved in the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * PERF_METRICS: which part of the slots that fixed counter 3 has counted went where, in
  * 255ths. Behind the register stand counts of slots by class; what a guest writes is

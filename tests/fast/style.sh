@@ -24,6 +24,22 @@ for f in "${code[@]}" "${scripts[@]}"; do
 	[ ! -e "$f" ] || head -n 10 "$f" | grep -q 'SPDX-License-Identifier: ' || echo "$f: no SPDX line on top"
 done | sort -u | report spdx
 
+# As in the kernel: an assembler and C90 know only the second form. QEMU has its own way.
+for f in "${ours[@]}"; do
+	[ -e "$f" ] || continue
+	read -r line <"$f"
+	case $f:$line in
+	*.c:'// SPDX-License-Identifier: '* | *.[hS]:'/* SPDX-License-Identifier: '*' */') ;;
+	*) echo "$f: the first line is '$line', needed // in .c, /* */ in .h and .S" ;;
+	esac
+done | report spdx-form
+
+# A second header with the same guard is skipped wherever both are included.
+mapfile -t headers < <(git ls-files '*.h' '*.hpp')
+sed -nE 's/^#if(ndef | !defined\()([A-Z0-9_]+_H(PP)?)\b.*/\2/; T; F; p' "${headers[@]}" | paste -d: - - | sort -t: -k 2 |
+	awk -F: '$2 == guard { print $1 ": " $2 " is the guard of " file " too" } { guard = $2; file = $1 }' |
+	report header-guards
+
 for f in "${ours[@]}"; do
 	[ ! -e "$f" ] || expand -t 8 "$f" | awk -v f="$f" 'length > 100 { print f ":" NR ": " length " columns" }'
 done | report width

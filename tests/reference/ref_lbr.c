@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The reference's branch records, of the kinds that are 32 deep: those in which INFO
  * has its registers, from Skylake to Ice Lake, and architectural ones.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The reference model. Sources: SDM vol. 3, "Architectural Performance
  * Monitoring" (versions 1 to 6), "Auto Counter Reload", "Freezing LBR and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * AMD's PMU over the direct provider and the scripted engine: K7's four counters,
  * PerfCtrExtCore's six, PerfMonV2; what differs from Intel's is what is tested.

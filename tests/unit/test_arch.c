@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The architectural PMU over a provider under the test's control: configuration,
  * CPUID, registers bit by bit, RDPMC.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Saving and loading the architectural PMU: over the fake provider for what is
  * refused, over the direct one and the scripted engine for what goes on exactly.

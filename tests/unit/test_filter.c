@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The event filter: the rules of KVM_SET_PMU_EVENT_FILTER one by one, then what it
  * does to a guest's counters.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * What a guest is told of its losses: the block's leaves and registers, times to
  * the tick, reasons, generations, the PMI, retries, saving and loading.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * PEBS: registers, what a wrap and the next occurrence do, each record's layout, and
  * DS save areas that are nothing of the kind. Register numbers, bits and offsets stand

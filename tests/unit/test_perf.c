@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The rules of the host's perf subsystem, case by case. States are strings, one
  * letter for each event in the order of opening: active, inactive, error, off.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Random sequences of what happens to a host's events, on lib/perf and on its
  * model. VPMU_PERF_SEQUENCES=N runs more, VPMU_PERF_SEED=S others; a failure

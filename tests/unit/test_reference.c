@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Random sequences of guest operations on the library and on the reference
  * model. VPMU_REFERENCE_SEQUENCES=N runs more, VPMU_REFERENCE_SEED=S others; a

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The ring of trace records, and what the front door writes to a trace. */
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Version 6 of architectural perfmon: leaf 23H, the registers from 1900H on,
  * UnitMask2 and EQ, RDPMC user disable, auto counter reload. Over the direct provider

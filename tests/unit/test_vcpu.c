@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * A guest's counters ("K") as events of a host's perf subsystem: the cases of the
  * vPMU document and its review, for counters and for branch records, and the
