@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# qemu/patches as QEMU's maintainers take patches: git am finds an author, a date and the
+# author's sign-off, the message is at most 76 columns wide, and checkpatch.pl of the source
+# package says nothing.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/report.sh
+. tests/report.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/vpmu/qemu
+
+# message PATCH: what is wrong with its head
+message() {
+	local author date
+	git mailinfo "$work/message" "$work/diff" <"$1" >"$work/info" || echo "$1: git mailinfo fails"
+	author=$(sed -n 's/^Author: //p' "$work/info") author+=" <$(sed -n 's/^Email: //p' "$work/info")>"
+	date=$(sed -n 's/^Date: //p' "$work/info")
+	[[ $author == ?*' <'?*@?*'>' ]] || echo "$1: no author"
+	[ -n "$date" ] && date -d "$date" >/dev/null || echo "$1: no date: '$date'"
+	sed '/^---$/,$d' "$work/message" >"$work/text"
+	grep -qxF "Signed-off-by: $author" "$work/text" || echo "$1: not signed off by $author"
+	grep -v '^Signed-off-by: ' "$work/text" |
+		awk -v f="$1" 'length > 76 { print f ": " length " columns: " $0 }'
+}
+for patch in qemu/patches/*.patch; do
+	message "$patch"
+done | report 'patches for git am'
+
+tarball=$(printf '%s\n' "$cache"/src/qemu_*.orig.tar.xz | sort -V | tail -n 1)
+if [ ! -e "$tarball" ]; then
+	echo "skip checkpatch: $cache/src has no QEMU source; needed: make qemu"
+elif ! tar -xJOf "$tarball" --occurrence=1 --wildcards --no-wildcards-match-slash \
+	'*/scripts/checkpatch.pl' >"$work/checkpatch.pl"; then
+	echo "not ok checkpatch: ${tarball##*/} has no scripts/checkpatch.pl"
+else
+	for patch in qemu/patches/*.patch; do
+		perl "$work/checkpatch.pl" --no-tree -q --terse "$patch" 2>&1 |
+			grep -v '^total: 0 errors, 0 warnings' || true
+	done | report checkpatch
+fi
