@@ -177,13 +177,11 @@ static void decide(int device, struct vpmu_kvm_state *s, bool allow)
 
 static void allow(int device, struct vpmu_kvm_state *s, const char *none)
 {
-	(void)none;
 	decide(device, s, true);
 }
 
 static void refuse(int device, struct vpmu_kvm_state *s, const char *none)
 {
-	(void)none;
 	decide(device, s, false);
 }
 

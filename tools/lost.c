@@ -148,7 +148,6 @@ static const char *find_block(struct block *b)
 #else
 static const char *find_block(struct block *b)
 {
-	(void)b;
 	return "this is no x86 machine";
 }
 #endif

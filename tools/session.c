@@ -166,7 +166,6 @@ static void command_stopped(struct session *s, int32_t sig)
 {
 	int32_t go_on = SIGCONT;
 
-	(void)sig;
 	terminal_restore();
 	raise(SIGSTOP);
 	if (s->tty & CHANNEL_TTY_STDIN)

@@ -190,8 +190,6 @@ static bool read_page(const struct vpmu_linux_event *e, struct reading *r)
 	} while (page->lock != seq);
 	return true;
 #else
-	(void)e;
-	(void)r;
 	return false;
 #endif
 }
@@ -394,7 +392,6 @@ static uint64_t linux_clock(struct vpmu_provider *provider, bool hold)
 	struct vpmu_linux *p = linux_of(provider);
 	struct timespec ts;
 
-	(void)hold;
 	if (!p->stamped && !clock_gettime(p->clock, &ts))
 		p->now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 	p->stamped = p->depth != 0; /* a batch is one instant */

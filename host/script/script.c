@@ -125,27 +125,17 @@ static struct vpmu_lbr *script_branches(void *ctx, bool record)
 /* It has no memory, and its instructions no addresses; tests may have their own. */
 static int script_linear(void *ctx, uint64_t address, bool write, uint64_t *gpa)
 {
-	(void)ctx;
-	(void)write;
 	*gpa = address;
 	return -VPMU_EFAULT;
 }
 
 static int script_gpa_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
 {
-	(void)ctx;
-	(void)gpa;
-	(void)buf;
-	(void)size;
 	return -VPMU_EFAULT;
 }
 
 static int script_gpa_write(void *ctx, uint64_t gpa, const void *buf, uint32_t size)
 {
-	(void)ctx;
-	(void)gpa;
-	(void)buf;
-	(void)size;
 	return -VPMU_EFAULT;
 }
 

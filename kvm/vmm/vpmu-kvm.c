@@ -58,7 +58,6 @@ static _Thread_local struct kvm_run *volatile this_run;
 
 static void on_signal(int number)
 {
-	(void)number;
 	if (this_run)
 		this_run->immediate_exit = 1;
 }
@@ -111,9 +110,6 @@ static void *op_gpa_map(void *ctx, uint64_t gpa, uint32_t size)
 
 static void op_gpa_unmap(void *ctx, void *at, uint32_t size)
 {
-	(void)ctx;
-	(void)at;
-	(void)size;
 }
 
 /* The embedder's, with its own context. */
@@ -168,8 +164,7 @@ static void op_interrupt(void *ctx, uint8_t vector)
 {
 	struct vpmu_kvm_vcpu *v = ctx;
 
-	(void)vector; /* not offered */
-	v->stats.nmis++;
+	v->stats.nmis++; /* vectors are not offered */
 	ioctl(v->fd, KVM_NMI);
 }
 

@@ -15,8 +15,8 @@ if [ ${#sources[@]} = 0 ]; then
 fi
 
 flags=(-std=c11 -O2 -ffreestanding -fno-stack-protector -fno-pie -Iinclude -Wall -Wextra -Werror
-	-Wvla -Wframe-larger-than=1024 -Wmissing-prototypes -Wstrict-prototypes
-	-mgeneral-regs-only)
+	-Wno-unused-parameter -Wvla -Wframe-larger-than=1024 -Wmissing-prototypes
+	-Wstrict-prototypes -mgeneral-regs-only)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 

@@ -298,7 +298,6 @@ static void end_processes(void)
 
 static void on_child(int sig)
 {
-	(void)sig;
 }
 
 static short wants(const struct pump *p, bool reading)
