@@ -39,10 +39,8 @@ out=$(commits BASE=nothing)
 case_of 'no such commit' "$([[ $out == *"found 'nothing', needed a commit"* ]] || echo "$out")"
 case_of 'no worktree is left' "$(git -C "$work" worktree list | tail -n +2)"
 
-# The history before the first of these is not signed off; up to the second one there
-# are longer subjects.
-signed_since=2b4fb191d128c0815b5a602e768112c7108581be
-short_since=37aca951f5116d4370d05fab018d3ff42fc78f52
+# Up to this commit the history is not signed off and has longer subjects.
+kept_since=2b4fb191d128c0815b5a602e768112c7108581be
 
 # unsigned DIR BASE, long DIR BASE: the commits from BASE on, exclusive, that are so.
 unsigned() {
@@ -62,8 +60,8 @@ kept() {
 		echo "skip $1: this clone has no commit ${2:0:12}, after which it is kept"
 	fi
 }
-kept 'sign-offs' $signed_since unsigned
-kept 'subjects' $short_since long
+kept 'sign-offs' $kept_since unsigned
+kept 'subjects' $kept_since long
 
 "${git[@]}" commit -q --allow-empty -s -m 'a: is signed off'
 case_of 'a sign-off' "$(unsigned "$work" HEAD~1)"
