@@ -52,21 +52,23 @@ def ratios(report):
     result, variants, base = report["ratios"], report["variants"], report["base"]
     yield (f"Time, to {variants[base]['title']}",
            "Medians of the ratios by round, each to the base of the same round, and their range: "
-           "1.05 is 5 % more. CPU time of the vCPU, but where it says elapsed. How far \"unpatched "
-           "again\", a second guest of the same QEMU, is from 1 is how far to believe the others.",
+           "1.05 is 5 % more. Times are CPU time of the vCPU, unless a row says elapsed. "
+           "\"Unpatched again\" is a second guest of the same QEMU: its distance from 1 shows the "
+           "precision of the others.",
            ["", *result, "target"],
            [[x["title"], *(spread(r[v]) for r in result.values()), verdict(report, v)]
             for v, x in variants.items()])
     yield ("Fastest run to fastest run",
-           "The same, of each variant's fastest run in all rounds. Last, what the base took.",
+           "The same for each variant's fastest run in all rounds. The last row has the time of "
+           "the base.",
            ["", *result],
            [[x["title"], *(f"{r[v]['best']:.3f}" for r in result.values())]
             for v, x in variants.items()] +
            [["seconds of the base", *(f"{r[base]['median_s']:.2f}" for r in result.values())]])
     if report["pairs"]:
         yield ("One to another",
-               "The first's time to the second's, by round: below 1 the first is the faster "
-               "one. Callgrind and cachegrind run the program without a guest.",
+               "The first variant's time to the second's, by round: below 1 the first is faster. "
+               "Callgrind and cachegrind run the program without a guest.",
                ["", *result, "target"],
                [[p["title"], *(spread(r) for r in p["workloads"].values()),
                  judge_all(p["workloads"], p["target"])] for p in report["pairs"]])
@@ -77,8 +79,8 @@ def peers(report):
     titles = report["peers"]["titles"]
     yield ("Beside the peers, to native",
            "The same programs, by CPU time (user and system) to that of a run on this machine "
-           "itself in the same round: 20 is 20 times slower. A tool's start is in it; a guest's "
-           "boot is not.",
+           "itself in the same round: 20 is 20 times slower. The time includes a tool's start, but "
+           "not a guest's boot.",
            ["", *result, "skipped"] if skipped else ["", *result],
            [[title, *(spread(r[name]) if name in r else "-" for r in result.values()),
              *([skipped.get(name, "")] if skipped else [])] for name, title in titles.items()] +
@@ -91,7 +93,8 @@ def start(report):
             ["vpmu run -- true, from a booted guest", "start_snapshot"]]
     costs = report["costs"]
     yield ("From start to command",
-           "Seconds until `true` has run in a new guest and all has ended: cold and warm.",
+           "Seconds until `true` has run in a new guest and all processes have ended, cold and "
+           "warm.",
            ["", "seconds", "of CPU"],
            [[title, f"{costs[k]['wall_s']:.2f}", f"{costs[k]['cpu_s']:.2f}"]
             for title, k in rows if k in costs])
@@ -118,8 +121,8 @@ def switches(report):
                          f"{c['six_us']:.1f}", f"{loss[k]:.2f}", verdicts.get(k, "")])
     if rows:
         yield ("A context switch",
-               "Microseconds of one in `perf bench sched pipe`, by what is counted meanwhile, and "
-               "what the counters make of it.",
+               "Microseconds of a switch in `perf bench sched pipe`, by the events that are "
+               "counted meanwhile, and the ratio of counting to not counting.",
                ["PMU", "nothing", "6 software events", "6 counters", "to nothing", "target"], rows)
 
 
@@ -127,7 +130,7 @@ def samples(report):
     pmi = report.get("costs", {}).get("pmi")
     if pmi:
         yield ("An overflow",
-               "What a sample costs, perf's writing included.",
+               "The cost of a sample, perf's writing included.",
                ["", "samples", "microseconds each"],
                [[f"perf record -c {pmi['period']}", str(pmi["samples"]), f"{pmi['us']:.1f}"]])
     pebs = report.get("pebs") or report.get("costs", {}).get("pebs")
@@ -147,8 +150,8 @@ def columns(row):
 def exits(report):
     result = report["exits"]
     yield ("Exits for each context switch",
-           "Counted, not timed: how often a guest calls its host when one of two tasks goes and "
-           "the other comes, by events and who has them.",
+           "Counted, not timed: a guest's calls to its host when it switches between two tasks, by "
+           "the number of events and their kind.",
            ["PMU", *columns(next(iter(result.values())))],
            [[name, *(f"{r['exits']:.2f}" for r in row)] for name, row in result.items()])
 
@@ -173,7 +176,8 @@ def kvm(report):
             cells.append(f"{host / more:.0f}" if more > 0.5 else "-")
         rows.append([name, *cells])
     yield ("On a real KVM, the host's instructions for each of these exits",
-           "What they cause included, and without what a switch costs that nobody counts.",
+           "The number includes work that an exit causes, and excludes the cost of a switch "
+           "without events.",
            ["PMU", *header[2:]], rows)
     yield ("On a real KVM, a call",
            "For each call of a guest that does nothing else, counted by the host.",
@@ -236,16 +240,25 @@ def wrapped(text_):
     return textwrap.fill(text_, 110, break_long_words=False, break_on_hyphens=False)
 
 
+def narrow(header, rows):
+    """Without the targets where a row would be over 120 columns, and these as a list."""
+    if header[-1] != "target" or max(len("| " + " | ".join(row) + " |") for row in rows) <= 120:
+        return header, rows, []
+    return header[:-1], [row[:-1] for row in rows], [f"* {row[0]}: {row[-1]}"
+                                                     for row in rows if row[-1]]
+
+
 def markdown(report):
     yield "# Benchmarks\n"
-    yield "What counting costs, and what its peers cost for the same work. Made by\n"
+    yield wrapped("For readers who want to know what counting costs: this page compares vpmu with "
+                  "unpatched QEMU and with other tools for the same work. It was made by") + "\n"
     yield f"```sh\n{report['command']}\n```\n"
     yield wrapped(f"with rounds: {report['rounds']}, scale: {report['scale']:g}. It leaves "
                   "build/bench/BENCHMARKS.json, and bench/page.py makes this page of that. Each "
-                  "variant is a guest with one vCPU; in a round all start anew and take turns "
+                  "variant is a guest with one vCPU; in a round all start again and take turns "
                   "with each program. A guest's time is the CPU time of its vCPU's thread, "
                   "and of its model's if it has one, between two moments when the guest is "
-                  "idle; or what passes, where a title says elapsed.") + "\n"
+                  "idle. If a title says elapsed, it is wall-clock time.") + "\n"
     for line in of_machine(report):
         yield f"* {line}"
     for title, how, header, rows in tables(report, SECTIONS):
@@ -253,9 +266,13 @@ def markdown(report):
         if not header:
             yield f"```\n{rows}\n```"
             continue
+        header, rows, targets = narrow(header, rows)
         rule = ["---" if is_text(i, name) else "---:" for i, name in enumerate(header)]
         for row in [header, rule, *rows]:
             yield "| " + " | ".join(row) + " |"
+        if targets:
+            yield "\nTargets:\n"
+            yield from targets
 
 
 def main():
