@@ -145,10 +145,15 @@ rows() {
 
 sources() { # of COMPARE.md: each cell about another system names one, and each is named
 	awk '/^## Sources/ { listed = 1 }
+		/^\| \| / {
+			own = 0
+			n = split($0, cell, / *\| */)
+			for (i = 3; i < n; i++) if (cell[i] ~ /^vpmu/) own = i
+		}
 		!listed && /^\| [a-z]/ {
 			n = split($0, cell, / *\| */)
-			for (i = 4; i < n; i++) {
-				if (cell[i] == "not documented") continue
+			for (i = 3; i < n; i++) {
+				if (i == own || cell[i] == "not documented") continue
 				if (cell[i] !~ /\[[0-9][0-9, ]*\]$/) print "COMPARE.md: " cell[2] ": no source: " cell[i]
 				while (match(cell[i], /\[[0-9][0-9, ]*\]/)) {
 					m = split(substr(cell[i], RSTART + 1, RLENGTH - 2), number, / *, */)
