@@ -5,7 +5,7 @@
 # verbs and variables, vpmu's verbs and options, scripts, patterns of tests. No
 # command is run here: t-docs.sh types those in blocks marked sh, but for the ones in
 # documents.tsv, of which each row is held against the document and the test it names.
-# So no other block may have a command, and the README's list has every document.
+# So no other block may have a command, and docs/README.md links to every page.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=${VPMU_BUILD:-$PWD/build}
@@ -169,11 +169,13 @@ sources() { # of COMPARE.md: each cell about another system names one, and each 
 		}' docs/COMPARE.md
 }
 
-index() { # of the README: all documents
+index() { # docs/README.md links to all pages, and README.md to it
 	local doc
 	for doc in docs/*.md; do
-		grep -qF "]($doc)" README.md || echo "README.md: no link to $doc"
+		[ "$doc" = docs/README.md ] || grep -qF "](${doc#docs/})" docs/README.md ||
+			echo "docs/README.md: no link to $doc"
 	done
+	grep -qF '](docs/README.md)' README.md || echo 'README.md: no link to docs/README.md'
 }
 
 for doc in $(documents); do
