@@ -5,7 +5,7 @@
 # documents tell to type. Lines of blocks marked sh are commands, lines of other blocks
 # that begin with "$ " are commands with what they print below.
 
-documents() { echo README.md CONTRIBUTING.md SECURITY.md docs/*.md; }
+documents() { echo README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md; }
 
 # commands DOCUMENT: of its sh blocks, one per line, without comments
 commands() {

@@ -5,7 +5,8 @@
 # verbs and variables, vpmu's verbs and options, scripts, patterns of tests. No
 # command is run here: t-docs.sh types those in blocks marked sh, but for the ones in
 # documents.tsv, of which each row is held against the document and the test it names.
-# So no other block may have a command, and docs/README.md links to every page.
+# So no other block may have a command. A page says in its first words for whom it is,
+# has lines of at most 120 columns, and is linked from docs/README.md.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=${VPMU_BUILD:-$PWD/build}
@@ -178,10 +179,23 @@ index() { # docs/README.md links to all pages, and README.md to it
 	grep -qF '](docs/README.md)' README.md || echo 'README.md: no link to docs/README.md'
 }
 
+# Code blocks stay as they are typed or printed, and the target of a link cannot be broken.
+width() {
+	awk '/^```/ { fence = !fence; next } !fence { print FNR ": " $0 }' "$1" | sed -E 's/\(https:[^)]*\)//g' |
+		LC_ALL=C.UTF-8 grep -E '^[0-9]+: .{121}' | sed -E "s,^([0-9]+):.*,$1:\1: over 120 columns,"
+}
+
+audience() { # the first paragraph below the title
+	[ "$1" = README.md ] || awk 'NR > 1 && NF { exit !/^For / } END { if (NR < 2) exit 1 }' "$1" ||
+		echo "$1: the first paragraph does not begin with \"For\" and a reader"
+}
+
 for doc in $(documents); do
 	unmarked "$doc" | report "blocks $doc"
 	links "$doc" | report "links $doc"
 	paths "$doc" | report "paths $doc"
+	width "$doc" | report "width $doc"
+	audience "$doc" | report "audience $doc"
 	if [ -x "$build/vpmu" ]; then
 		named "$doc" | report "commands $doc"
 	else
