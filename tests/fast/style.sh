@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 240
 #
-# What a reader would otherwise have to check: licence lines, width, blanks,
-# leftovers, scripts.
+# The form of the sources: licence lines, width, blanks, leftovers, comments that are
+# sentences, scripts.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -48,6 +48,13 @@ grep -nE '[[:blank:]]+$' "${code[@]}" "${scripts[@]}" 2>/dev/null | report trail
 
 grep -nE '^[[:blank:]]*#[[:blank:]]*if 0|\b(TO''DO|FIX''ME|X''XX)\b' "${code[@]}" "${scripts[@]}" 2>/dev/null |
 	report leftovers
+
+if prose=$(tests/prose); then
+	echo 'ok prose'
+else
+	echo "not ok prose: $(tail -n 1 <<<"$prose")"
+fi
+echo "$prose"
 
 if command -v shellcheck >/dev/null; then
 	printf '%s\0' "${scripts[@]}" | xargs -0 -n 4 -P "$(nproc)" shellcheck -S warning -f gcc |
