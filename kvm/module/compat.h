@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What differs between kernels 6.1 and 6.12, and which others are refused. */
+/* The differences between kernels 6.1 and 6.12, and a check that refuses all others. */
 #ifndef VPMU_KVM_COMPAT_H
 #define VPMU_KVM_COMPAT_H
 
@@ -19,8 +19,9 @@
 #endif
 
 /*
- * What the module relies on inside of KVM is in docs/KVM-HOST.md, "Where it hooks".
- * Who has read another kernel's source for that can build with VPMU_KVM_ANY_KERNEL=1.
+ * docs/KVM-HOST.md, "Where it hooks", lists what the module relies on inside KVM. Once
+ * you have checked that against the source of another kernel, build with
+ * VPMU_KVM_ANY_KERNEL=1.
  */
 #ifndef VPMU_KVM_ANY_KERNEL
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
@@ -31,10 +32,13 @@
 #include <linux/kvm_host.h>
 #include <linux/mm.h>
 
-/* KVM's parameter: whether guests can have a PMU of KVM's at all. */
+/* KVM's parameter: can guests have KVM's own PMU at all? */
 extern bool enable_pmu;
 
-/* From 6.3 on KVM keeps filters in a form of its own, with all entries as masked ones. */
+/*
+ * From 6.3 on KVM keeps filters in a form of its own, in which all entries are masked
+ * ones.
+ */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 typedef struct kvm_x86_pmu_event_filter vk_kvm_filter;
 #define vk_filter_flags(filter) 1u /* VPMU_FILTER_MASKED */
@@ -43,15 +47,15 @@ typedef struct kvm_pmu_event_filter vk_kvm_filter;
 #define vk_filter_flags(filter) ((filter)->flags)
 #endif
 
-/* KVM without SMM has no name for it. */
+/* A KVM that is built without SMM does not define this flag. */
 #ifndef HF_SMM_MASK
 #define HF_SMM_MASK 0
 #endif
 
 /*
- * Pin a page of a VM's process, which need not be the caller's. Returns 1, or an error. A
- * page that has to come first (userfaultfd) is waited for, until a signal kills the
- * caller. Before 6.5 no call that pins for long does that.
+ * Pin a page of a VM's process, which need not be the caller's. Returns 1, or an error.
+ * If the page has to be brought in first (userfaultfd), wait for it until a signal kills
+ * the caller. Before 6.5 no call that pins pages for long does that.
  */
 static inline long vk_pin_page(struct mm_struct *mm, unsigned long at, struct page **page)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/vpmu_kvm: which VMs have a PMU, and its state. The caller has the VM's file, and so
- * may do to it whatever its VMM may.
+ * /dev/vpmu_kvm: decides which VMs have a PMU, and saves and loads its state. The caller
+ * has the VM's file open, so it may do to the VM whatever its VMM may.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Of a build for tests (VPMU_KVM_FAULTS=1 kvm/module/build): one call fails, of those that
- * ask for memory, for guest memory or for an event of perf.
+ * Fault injection for tests (VPMU_KVM_FAULTS=1 kvm/module/build): the Nth call fails
+ * among those that ask for memory, for guest memory or for a perf event.
  */
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -12,7 +12,7 @@ static atomic_t vk_calls = ATOMIC_INIT(0);
 static unsigned int vk_fail_nth;
 static bool vk_fail_on;
 
-/* Counting begins anew. */
+/* Setting the parameter restarts the count of calls. */
 static int vk_set_nth(const char *text, const struct kernel_param *kp)
 {
 	int ret = param_set_uint(text, kp);
@@ -26,9 +26,9 @@ static const struct kernel_param_ops vk_nth_ops = {
 	.get = param_get_uint,
 };
 module_param_cb(fail_nth, &vk_nth_ops, &vk_fail_nth, 0600);
-MODULE_PARM_DESC(fail_nth, "The so-many-th call from now on fails; 0: none");
+MODULE_PARM_DESC(fail_nth, "Number of the call, counted from now on, that fails; 0: none");
 module_param_named(fail_on, vk_fail_on, bool, 0600);
-MODULE_PARM_DESC(fail_on, "And so does each one behind it");
+MODULE_PARM_DESC(fail_on, "Each later call fails too");
 
 static int vk_get_calls(char *text, const struct kernel_param *kp)
 {

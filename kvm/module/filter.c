@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A VMM limits its guest: KVM_SET_PMU_EVENT_FILTER and KVM_CAP_PMU_CAPABILITY are
- * heeded as KVM's own PMU heeds them. KVM does not say that the filter has changed, but
- * asks each vCPU for KVM_REQ_PMU then; and it is looked at in each call and service.
+ * A VMM limits its guest: the module obeys KVM_SET_PMU_EVENT_FILTER and
+ * KVM_CAP_PMU_CAPABILITY as KVM's own PMU does. KVM does not report a new filter, but
+ * requests KVM_REQ_PMU of each vCPU; so each call and each service compares the filter
+ * with the one that it saw last.
  */
 #include <linux/string.h>
 
@@ -11,7 +12,7 @@
 
 bool vk_vmm_declines(const struct kvm *kvm)
 {
-	/* With enable_pmu=0 every VM looks like this, and no VMM has said so. */
+	/* With enable_pmu=0 every VM looks like this, although no VMM asked for it. */
 	return enable_pmu && !kvm->arch.enable_pmu;
 }
 
@@ -26,7 +27,7 @@ static bool vk_filter_equal(const struct vpmu_filter *ours, const vk_kvm_filter 
 	       !memcmp(ours->events, kvms->events, kvms->nevents * sizeof(u64));
 }
 
-/* Under vk_vm.lock. A filter that has no place here is one that allows nothing. */
+/* Under vk_vm.lock. A filter of KVM's that does not fit into ours allows nothing. */
 static void vk_filter_copy(struct vk_vm *vm, const vk_kvm_filter *kvms)
 {
 	struct vpmu_filter *ours = &vm->filter;
@@ -61,7 +62,7 @@ unsigned int vk_filter_sync(struct vk_vm *vm)
 	const vk_kvm_filter *kvms = srcu_dereference(vm->kvm->arch.pmu_event_filter,
 						     &vm->kvm->srcu);
 
-	/* The most frequent case: there is no filter, and there was none. */
+	/* The most frequent case: the VM has no filter and had none. */
 	if (!kvms && !READ_ONCE(vm->filter_seen))
 		return READ_ONCE(vm->filter_changes);
 	mutex_lock(&vm->lock);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where KVM is left and entered. Four of its functions are hooked, by ftrace:
+ * Ftrace hooks on four of KVM's functions, which are the module's entry points:
  *
- *	kvm_emulate_hypercall  calls with our number come to a function of ours, which
- *	                       has KVM do its part first: it refuses rings above 0, skips
- *	                       the instruction, and answers -1000. Instead of that guests
- *	                       get our answer.
- *	kvm_pmu_handle_event   what KVM does on KVM_REQ_PMU, on the way into the guest. Our
- *	                       services are asked for by that request. One is done in place
- *	                       of KVM's function, for which the request is made again.
- *	kvm_arch_vcpu_ioctl_run tells which thread a vCPU runs on, before it does.
- *	kvm_arch_destroy_vm    tells that a VM goes.
+ *	kvm_emulate_hypercall  A call with our number is redirected to a function of ours,
+ *	                       which calls KVM's first: that refuses rings above 0, skips
+ *	                       the instruction and answers -1000. We replace that answer.
+ *	kvm_pmu_handle_event   KVM calls it for KVM_REQ_PMU on the way into the guest. We
+ *	                       request our services by that request. A service runs in
+ *	                       place of KVM's function and then makes the request again.
+ *	kvm_arch_vcpu_ioctl_run says which thread a vCPU is about to run on.
+ *	kvm_arch_destroy_vm    says that a VM is about to be freed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,13 +25,16 @@
 #define VK_ENOSYS	(-(long)VPMU_PV_ENOSYS)
 
 static atomic_t vk_inside = ATOMIC_INIT(0); /* calls and services in progress */
-static bool vk_closed;                      /* none is begun any more */
+static bool vk_closed;                      /* no call or service may begin */
 
 static bool vk_enter(void)
 {
 	atomic_inc(&vk_inside);
-	/* Pairs with wait_var_event() in vk_unhook(): that waits for this call, or this one
-	 * sees vk_closed. */
+	/*
+	 * Pairs with wait_var_event() in vk_unhook(): vk_inside is raised before
+	 * vk_closed is read, so either that function waits for this call, or this call
+	 * sees vk_closed.
+	 */
 	smp_mb__after_atomic();
 	if (!READ_ONCE(vk_closed))
 		return true;
@@ -77,7 +79,10 @@ static void vk_handle_event(struct kvm_vcpu *vcpu)
 	vk_leave();
 }
 
-/* Not the guest's guests, whose hypervisor the guest is; nor whose memory is secret. */
+/*
+ * Reject calls from L2, which belong to L1, and from SEV and TDX guests, whose memory we
+ * cannot read.
+ */
 static bool vk_may_call(const struct kvm_vcpu *vcpu)
 {
 	return !(vcpu->arch.hflags & HF_GUEST_MASK) && !vcpu->arch.guest_state_protected;
@@ -96,7 +101,7 @@ static void notrace vk_on_hypercall(unsigned long ip, unsigned long parent,
 		regs->ip = (unsigned long)vk_emulate_hypercall;
 }
 
-/* Ftrace calls these with preemption as it is in KVM. */
+/* Ftrace leaves preemption as it is in KVM when it calls these functions. */
 
 static void notrace vk_on_event(unsigned long ip, unsigned long parent,
 				struct ftrace_ops *op, struct ftrace_regs *fregs)
@@ -140,7 +145,7 @@ static struct vk_hook {
 	const char *name;
 	struct ftrace_ops ops;
 	bool on;
-} vk_hooks[] = { /* in the order in which they come; the other way round they go */
+} vk_hooks[] = { /* registered in this order, removed in the reverse one */
 	[VK_DESTROY] = { "kvm_arch_destroy_vm",
 	  { .func = vk_on_destroy, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT } },
 	[VK_EVENT] = { "kvm_pmu_handle_event",
@@ -208,7 +213,7 @@ int vk_hook(void)
 		ret = vk_hook_on(&vk_hooks[i]);
 	if (ret) {
 		vk_unhook();
-		vk_vms_exit(); /* a guest may have been quick */
+		vk_vms_exit(); /* a guest may have called already */
 		vk_unwatch();
 	}
 	return ret;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Load and unload; limits. */
+/* Loading and unloading the module; its parameters and limits. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/init.h>
@@ -62,7 +62,7 @@ static const struct vpmu_model *vk_find_model(void)
 	}
 }
 
-/* What a wrong parameter is, before the first guest notices. */
+/* A parameter out of range fails the load, before any guest depends on it. */
 static int vk_check_limits(void)
 {
 	const struct vpmu_pv_config cfg = {
@@ -119,7 +119,8 @@ static int __init vk_init(void)
 	ret = vk_hook();
 	if (ret)
 		goto err_vms;
-	ret = vk_device_init(); /* the last that can fail: it may be opened at once */
+	/* Registered last: nothing below may fail once user space can open it. */
+	ret = vk_device_init();
 	if (ret)
 		goto err_hook;
 	vk_stats_init();

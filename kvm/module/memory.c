@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Guest memory. Copies are made on the vCPU's thread, with KVM's memory slots and its
- * dirty log. What stays mapped is pinned: what is in the guest at that address stays that
- * page, or the guest, or its VMM, has itself to blame.
+ * Guest memory. Copies are made on the vCPU's thread, through KVM's memory slots and its
+ * dirty log. A mapped page is pinned. The guest address keeps referring to that page
+ * unless the guest or its VMM changes the mapping, and then only that guest is affected.
  */
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -12,7 +12,7 @@
 #include "compat.h"
 #include "vpmu_kvm.h"
 
-/* A page, mapped once; there may be more of the same page. */
+/* A mapped page. Several maps may refer to the same page. */
 struct vk_map {
 	struct hlist_node node;
 	struct page *page;
@@ -25,9 +25,10 @@ static bool vk_running(const struct vk_vcpu *c)
 }
 
 /*
- * Guest memory may let its vCPU wait for as long as its VMM likes: meanwhile another vCPU
- * that comes to the thread where this one was bound may have to unbind it. Not in the load
- * or the end of a VM, where its vCPUs have no thread.
+ * An access to guest memory may block for as long as the guest's VMM likes. Meanwhile
+ * another vCPU that runs on the thread to which this one was bound may have to unbind
+ * this one. A VM that is being loaded or ends has no vCPU threads, so there is nothing to
+ * release.
  */
 static void vk_memory_begin(struct vk_vcpu *c)
 {
@@ -42,14 +43,14 @@ static void vk_memory_end(struct vk_vcpu *c)
 }
 
 /*
- * KVM's dirty ring has room for 64 pages of an exit, and a page is in it as often as it
- * is logged. So a call's or service's pages are logged at its end, once each.
+ * KVM's dirty ring has room for 64 pages per exit, and a page takes a place each time it
+ * is logged. So the pages of a call or service are logged at its end, once each.
  */
 static void vk_log_dirty(struct vk_vcpu *c, gfn_t gfn)
 {
 	unsigned int i;
 
-	/* KVM's log is kept by vCPUs that run, and the end of a VM has none. */
+	/* KVM's log is kept per running vCPU, and no vCPU runs when a VM ends. */
 	if (!vk_running(c))
 		return;
 	for (i = 0; i < c->n_dirty; i++)
@@ -79,7 +80,7 @@ int vk_gpa_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
 	return ret ? -VPMU_EFAULT : 0;
 }
 
-/* In one page. Where KVM does not let a guest write, there is no address. */
+/* Writes within one page. KVM gives no address where the guest may not write. */
 static int vk_write_page(struct vk_vcpu *c, gpa_t gpa, const void *buf, unsigned long size)
 {
 	unsigned long hva = kvm_vcpu_gfn_to_hva(c->vcpu, gpa >> PAGE_SHIFT);

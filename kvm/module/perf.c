@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The provider on the kernel's perf: events of the vCPU's thread that count in guest
- * mode only. All but the first half is called on that thread, or when it cannot be in
- * here, under vk_vm.lock or not, and may sleep.
+ * The provider on the kernel's perf: events of the vCPU's thread that count in guest mode
+ * only. All functions but the NMI's first half are called on that thread, or while it
+ * cannot be in the module; with or without vk_vm.lock; and may sleep.
  *
- * Time is the thread's, on a CPU, in ns. It stands still in a batch, so that what was
- * enabled in one and disabled in another has run for as long as the guest is told that
- * it was enabled, unless perf says that it had no counter for some of that time.
+ * Time is the time that the thread has been on a CPU, in ns. It stands still in a batch.
+ * So an event that is enabled in one batch and disabled in another has run for as long as
+ * the guest is told that it was enabled, unless perf says that the event had no counter
+ * for some of that time.
  *
- * Events of perf exist while the vCPU is bound to a thread: vk_perf.task. It is unbound
- * while another vCPU has its thread (thread.c), and while a state is saved or loaded. An
- * event keeps its count, its times and the rest of its period meanwhile, and counts
- * nothing in no time. An event that perf does not make at the next bind is in error.
+ * Perf events exist while the vCPU is bound to a thread: vk_perf.task. The vCPU is
+ * unbound while another vCPU has its thread (thread.c), and while a state is saved or
+ * loaded. Meanwhile an event keeps its count, its times and the rest of its period, and
+ * neither counts nor runs. An event that perf does not create at the next bind is in
+ * error.
  */
 #include <linux/perf_event.h>
 
@@ -19,25 +21,27 @@
 
 #include "trace.h"
 
-/* The value of hw.interrupts of an event that perf has stopped for its rate. */
+/* hw.interrupts has this value while perf throttles the event. */
 #define VK_THROTTLED	(~0ULL)
 
 struct vk_event {
 	struct vpmu_event head;
-	struct list_head list;       /* of vk_perf.events */
+	struct list_head list;       /* entry of vk_perf.events */
 	struct perf_event *pe;       /* NULL: not bound, or perf has not made it */
 	struct vpmu_event_attr attr;
-	u64 left;                    /* for pe, when it is made: of its first period; 0: all */
-	u64 count;                   /* of the events of perf before pe */
+	/* Rest of the first period of pe, once it is created; 0: a whole period. */
+	u64 left;
+	u64 count;                   /* count of the perf events before pe */
 	bool enabled;
-	bool own;                    /* one of its VM's share, else one of the others */
+	/* Takes a counter of its VM's share, else one of those beyond the shares. */
+	bool own;
 	bool stopped;                /* perf has throttled pe, in NMI */
-	u8 told;                     /* enum vpmu_event_state that the owner knows of */
-	u64 since;                   /* the clock when it was enabled */
-	u64 ran;                     /* before that */
-	u64 seen;                    /* what was said last: never goes back */
-	u64 enabled_ns, running_ns;  /* perf's, as of the last read */
-	u64 enabled_base, running_base; /* and when it was enabled */
+	u8 told;                     /* enum vpmu_event_state that was last reported to the owner */
+	u64 since;                   /* clock when it was enabled */
+	u64 ran;                     /* time that it had run before that */
+	u64 seen;                    /* value that was reported last: the count never goes back */
+	u64 enabled_ns, running_ns;  /* perf's times, as of the last read */
+	u64 enabled_base, running_base; /* perf's times when it was enabled */
 };
 
 static struct vk_perf *vk_perf_of(struct vpmu_provider *p)
@@ -51,11 +55,12 @@ static struct vk_event *vk_event_of(const struct vpmu_event *ev)
 }
 
 /*
- * In NMI. The library throttles an event that overflows too often, and tells its guest.
- * Perf tells the host only: so its count of interrupts is cleared. Where its limit is one
- * in a tick, which is the least that it has, it has decided already, and stops the event
- * when this returns, until the next tick. No guest runs before vk_perf_poll() has
- * started the event again; perf finds the mark in hw.interrupts then.
+ * The overflow handler, in NMI. The library throttles an event that overflows too often,
+ * and reports that to its guest. Perf reports its own throttling to the host only, so
+ * perf's count of interrupts is cleared here. If perf's limit is one interrupt per tick,
+ * the least that it can be, perf has already decided, and stops the event when this
+ * function returns, until the next tick. vk_perf_poll() starts the event again before the
+ * guest runs; perf then finds the mark in hw.interrupts.
  */
 static void vk_overflow(struct perf_event *pe, struct perf_sample_data *data,
 			struct pt_regs *regs)
@@ -93,7 +98,7 @@ static struct perf_event *vk_perf_create(struct task_struct *task,
 	if (attr->leader)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (attr->fixed >= 0) {
-		/* The only one that has no encoding of its own: reference cycles. */
+		/* Only reference cycles have no encoding of their own. */
 		if (attr->fixed != 2)
 			return ERR_PTR(-ENOENT);
 		pa.type = PERF_TYPE_HARDWARE;
@@ -138,8 +143,8 @@ static bool vk_bound(const struct vk_perf *p)
 }
 
 /*
- * A VM has a share of the counters for sure, so that others cannot take all of them. What
- * is left above all shares is for any VM.
+ * A VM's share of the counters is reserved, so that other VMs cannot take all of them.
+ * The counters beyond all shares are for any VM.
  */
 static bool vk_take_counter(struct vk_vm *vm, struct vk_event *e)
 {
@@ -169,7 +174,7 @@ static struct vk_vm *vk_vm_of_perf(struct vk_perf *p)
 	return container_of(p, struct vk_vcpu, perf)->vm;
 }
 
-/* Its event of perf, off. Returns 0, or perf's error. */
+/* Create the perf event of @e, disabled. Returns 0, or perf's error. */
 static int vk_make(struct vk_perf *p, struct vk_event *e)
 {
 	struct perf_event *pe = vk_perf_create(p->task, &e->attr, e);
@@ -228,7 +233,10 @@ static uint64_t vk_read(struct vpmu_event *ev)
 	return e->count + perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
 }
 
-/* Since it was enabled, as of the last read. Perf's time enabled ends with an error. */
+/*
+ * Time that the event has run since it was enabled, as of the last read. Perf's time
+ * enabled ends when the event is in error.
+ */
 static u64 vk_ran(const struct vk_perf *p, const struct vk_event *e, bool error)
 {
 	u64 enabled = e->enabled_ns - e->enabled_base, running = e->running_ns - e->running_base;
@@ -266,7 +274,7 @@ static void vk_disable(struct vpmu_event *ev)
 	p->n_enabled--;
 }
 
-/* It is on, as far as its owner goes: perf's event too, from here on. */
+/* The event is enabled for its owner; enable the perf event too. */
 static void vk_go(struct vk_perf *p, struct vk_event *e)
 {
 	vk_read(&e->head);
@@ -286,7 +294,7 @@ static int vk_enable(struct vpmu_event *ev)
 		return 0;
 	vk_disable(ev);
 	if (!e->pe && vk_bound(p))
-		(void)vk_make(p, e); /* else its state is an error */
+		(void)vk_make(p, e); /* otherwise its state is an error */
 	e->enabled = true;
 	p->n_enabled++;
 	vk_go(p, e);
@@ -294,7 +302,7 @@ static int vk_enable(struct vpmu_event *ev)
 	return e->told == VPMU_EVENT_ERROR ? -VPMU_EBUSY : 0;
 }
 
-/* Perf goes on with what is left of a period when it starts an event. */
+/* Perf continues with the rest of a period when it starts an event. */
 static void vk_arm(struct vpmu_event *ev, uint64_t left)
 {
 	struct vk_event *e = vk_event_of(ev);
@@ -379,7 +387,7 @@ const struct vpmu_provider_ops vk_perf_ops = {
 	.running = vk_running,
 };
 
-/* Perf lets go of its throttle when it schedules an event in. */
+/* Perf clears its throttle when it schedules an event in. */
 static void vk_restart(struct vk_event *e)
 {
 	WRITE_ONCE(e->stopped, false);
@@ -450,7 +458,7 @@ int vk_perf_bind(struct vk_perf *p)
 		p->task = get_task_struct(current);
 		vk_thread_join(p);
 	}
-	ret = vk_make_clock(p); /* without which there are no events */
+	ret = vk_make_clock(p); /* no event can be created without it */
 	list_for_each_entry(e, &p->events, list)
 		if (!ret && !e->pe && !vk_make(p, e) && e->enabled)
 			vk_go(p, e);
@@ -458,7 +466,7 @@ int vk_perf_bind(struct vk_perf *p)
 	return ret;
 }
 
-/* Its event of perf ends. The rest of the period is for the next one. */
+/* End the perf event of @e. The rest of its period is kept for the next one. */
 static void vk_unmake(struct vk_perf *p, struct vk_event *e)
 {
 	bool error = vk_state(&e->head) == VPMU_EVENT_ERROR;

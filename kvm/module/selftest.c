@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A guest of a few instructions, on an engine that is nothing but a number: a
- * core that was compiled wrong must not get near a real one.
+ * A self-test at load: a guest of a few instructions, on an engine that is only a number.
+ * A core that was miscompiled must not get near a real guest.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -96,7 +96,10 @@ static void rdmsr_expect(struct guest *g, const char *what, u32 msr, u64 wanted)
 	expect(g, what, value, wanted);
 }
 
-/* 5 instructions before the wrap, of which the enabling WRMSR is the first. */
+/*
+ * PMC0 begins 5 instructions before its wrap; the WRMSR that enables it is the first of
+ * them.
+ */
 static void run(struct guest *g)
 {
 	const u64 evtsel = 0xc0 | VPMU_EVTSEL_OS | VPMU_EVTSEL_INT | VPMU_EVTSEL_EN;

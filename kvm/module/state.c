@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A VM's state is saved, and loaded into another VM. The vCPUs' mutexes, which KVM_RUN
- * holds, keep the VM as it is meanwhile; a vCPU that is busy is not waited for. All vCPUs
- * are unbound from their threads for it, and bound again when they run.
+ * takes, keep the VM unchanged meanwhile; a busy vCPU is not waited for. All vCPUs are
+ * unbound from their threads first, and bound again when they run.
  *
- * Where guest memory does not come, the caller of LOAD waits for it, and can be killed.
+ * If a page of guest memory has to be brought in, the caller of LOAD waits for it, and
+ * can be killed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,8 +17,9 @@
 #include "vpmu_kvm.h"
 
 /*
- * Lockdep keeps 48 locks of a task, and a VM has up to thousands of vCPUs: for lockdep the
- * first one's mutex stands for all. Nothing waits for them, so they need no order.
+ * Lockdep tracks 48 locks per task, and a VM has up to thousands of vCPUs. To lockdep the
+ * first vCPU's mutex stands for all. They are only tried, never waited for, so they need
+ * no order.
  */
 static void vk_unlock_vcpus(struct kvm *kvm, unsigned long n)
 {
@@ -34,7 +36,7 @@ static void vk_unlock_vcpus(struct kvm *kvm, unsigned long n)
 	mutex_unlock(&kvm->lock);
 }
 
-/* None runs, and none is made. */
+/* Lock all vCPUs, so that none runs and none is created. */
 static int vk_lock_vcpus(struct kvm *kvm, struct vpmu_error *why)
 {
 	struct kvm_vcpu *vcpu;
@@ -59,7 +61,9 @@ static void vk_unlock_all(struct kvm *kvm)
 	vk_unlock_vcpus(kvm, ULONG_MAX);
 }
 
-/* A copy of the state in @state, of @bytes, if there is @room for that many. */
+/*
+ * Allocate @state for a copy of the state, of @bytes. -ENOSPC if that is more than @room.
+ */
 static int vk_save_vm(struct kvm *kvm, size_t room, void **state, size_t *bytes,
 		      struct vpmu_error *why)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /sys/kernel/debug/vpmu_kvm: who uses what. */
+/* sys/kernel/debug/vpmu_kvm: the VMs, their vCPUs and the resources that they use. */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 

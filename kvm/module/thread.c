@@ -3,13 +3,13 @@
  * Threads. A vCPU's events are perf events of the thread that runs it, and such an event
  * counts whatever guest that thread runs. So a thread has the events of at most one vCPU,
  * the one that it runs. When KVM_RUN begins with another vCPU, or on another thread, a
- * service is requested, which is done before the vCPU enters its guest:
+ * service is requested, which runs before the vCPU enters its guest:
  *
- *	the thread has another vCPU's events     they are unbound: vk_perf_evict()
- *	the vCPU's events are another thread's   they are bound to this one: vk_perf_bind()
+ *	the thread has another vCPU's events     vk_perf_evict() unbinds them
+ *	another thread has the vCPU's events     vk_perf_bind() binds them to this one
  *
- * Counts, periods and times go on where they were, and no guest is counted for another
- * one. A VMM with a thread for each vCPU binds once.
+ * Counts, periods and times continue where they were, and no guest's work is counted for
+ * another guest. A VMM with one thread per vCPU binds once.
  */
 #include <linux/hash.h>
 #include <linux/rculist.h>
@@ -21,11 +21,12 @@
 #define VK_THREAD_BITS	8
 
 /*
- * By vk_perf.task; under RCU to read. An entry moves to another list when it is bound to
- * another thread, and takes its reader along: the end of a list says which list it is.
+ * Hashed by vk_perf.task; RCU protects readers. An entry moves to another list when it is
+ * bound to another thread, and takes its reader along: the nulls value at the end of a
+ * list says which list it is.
  */
 static struct hlist_nulls_head vk_threads[1 << VK_THREAD_BITS];
-static DEFINE_SPINLOCK(vk_threads_lock); /* to write */
+static DEFINE_SPINLOCK(vk_threads_lock); /* protects writers */
 
 static unsigned int vk_thread_hash(const struct task_struct *task)
 {
@@ -69,7 +70,7 @@ static struct vk_vcpu *vk_thread_vcpu(void)
 	return NULL;
 }
 
-/* A VM that goes has no vCPU any more: its events count for no guest. */
+/* A VM that is going away has no vCPU: its events count for no guest. */
 enum vk_thread vk_thread_has(const struct kvm_vcpu *vcpu)
 {
 	const struct vk_vcpu *c = vk_thread_vcpu();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* VMs and vCPUs: they come with their first hypercall and go with KVM's. */
+/*
+ * VMs and vCPUs: they are created by their first hypercall, and freed when KVM frees
+ * theirs.
+ */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/sched.h>
@@ -12,9 +15,9 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-static DEFINE_HASHTABLE(vk_vms, 6);     /* by vk_vm.kvm; RCU to read */
-static DEFINE_SPINLOCK(vk_vms_lock);    /* to write */
-static struct workqueue_struct *vk_wq;  /* ends of VMs */
+static DEFINE_HASHTABLE(vk_vms, 6);     /* by vk_vm.kvm; RCU protects readers */
+static DEFINE_SPINLOCK(vk_vms_lock);    /* protects writers */
+static struct workqueue_struct *vk_wq;  /* frees VMs */
 
 DEFINE_MUTEX(vk_mutex);
 LIST_HEAD(vk_all);
@@ -40,7 +43,7 @@ static struct vk_vcpu *vk_find_vcpu(struct kvm_vcpu *vcpu)
 	return smp_load_acquire(&vm->vcpu[vcpu->vcpu_idx]);
 }
 
-/* What is found stays as long as the vCPU's thread is in here. */
+/* The vCPU stays as long as its thread is in the module. */
 static struct vk_vcpu *vk_find(struct kvm_vcpu *vcpu)
 {
 	struct vk_vcpu *c;
@@ -53,7 +56,9 @@ static struct vk_vcpu *vk_find(struct kvm_vcpu *vcpu)
 
 /* Services */
 
-/* From anywhere but NMI. @wake: a HLT ends, since an interrupt follows. */
+/*
+ * Request a service. From anywhere but NMI. @wake: end a HLT, since an interrupt follows.
+ */
 static void vk_ask(struct vk_vcpu *c, int why, bool wake)
 {
 	unsigned long flags;
@@ -62,11 +67,14 @@ static void vk_ask(struct vk_vcpu *c, int why, bool wake)
 	if (c->vcpu) {
 		atomic_or(why, &c->pending);
 		kvm_make_request(KVM_REQ_PMU, c->vcpu);
-		/* Without an NMI that is queued, it is just what a HLT looks at. */
+		/* With no NMI queued, this request only makes a HLT look. */
 		if (wake)
 			kvm_make_request(KVM_REQ_NMI, c->vcpu);
-		/* Pairs with KVM's barrier after vcpu->mode is set: it sees the requests, or
-		 * the mode is seen here. */
+		/*
+		 * Pairs with the barrier in KVM after vcpu->mode is set: the requests are
+		 * visible before the mode is read. Either KVM sees the requests, or
+		 * IN_GUEST_MODE is seen here.
+		 */
 		smp_mb__after_atomic();
 		if (wake || READ_ONCE(c->vcpu->mode) == IN_GUEST_MODE)
 			kvm_vcpu_kick(c->vcpu);
@@ -87,14 +95,16 @@ static enum hrtimer_restart vk_slice_over(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* While vk_slice_over() returns on another CPU the timer is active, but not queued. */
+/* While vk_slice_over() returns on another CPU, the timer is active, but not queued. */
 static void vk_start_slice(struct vk_vcpu *c)
 {
 	if (!hrtimer_is_queued(&c->slice))
 		hrtimer_start(&c->slice, ns_to_ktime(VK_SLICE_NS), HRTIMER_MODE_REL);
 }
 
-/* For each KVM_RUN of the host: most VMs have no PMU, and most vCPUs one thread. */
+/*
+ * Called for each KVM_RUN of the host. Most VMs have no PMU, and most vCPUs one thread.
+ */
 void vk_run(struct kvm_vcpu *vcpu)
 {
 	enum vk_thread has = vk_thread_has(vcpu);
@@ -114,15 +124,15 @@ bool vk_due(struct kvm_vcpu *vcpu)
 	return c && (has == VK_THREAD_FREE || atomic_read(&c->pending) || vk_filter_due(c->vm));
 }
 
-/* In SMM, and while it runs a guest of its own, the vCPU's CR0 is not its system's. */
+/* In SMM, and while a vCPU runs a nested guest, its CR0 is not that of its system. */
 static bool vk_in_system(const struct kvm_vcpu *vcpu)
 {
 	return !(vcpu->arch.hflags & (HF_GUEST_MASK | HF_SMM_MASK));
 }
 
 /*
- * A VMM that resets a machine does not tell the kernel so. But no guest with paging
- * goes back to none, except through a reset of the machine, or an INIT.
+ * A VMM that resets a machine does not report that to the kernel. But a guest that has
+ * enabled paging only loses it by a reset of the machine, or by an INIT.
  */
 static bool vk_check_reset(struct vk_vcpu *c)
 {
@@ -163,7 +173,7 @@ void vk_serve(struct kvm_vcpu *vcpu)
 	why = atomic_xchg(&c->pending, 0);
 	mutex_lock(&c->perf.lock);
 	c->n_services++;
-	(void)vk_perf_bind(&c->perf); /* else what is on is in error */
+	(void)vk_perf_bind(&c->perf); /* otherwise enabled events are in error */
 	if (!vk_check_reset(c)) {
 		vk_heed_filter(c);
 		vk_perf_poll(&c->perf);
@@ -187,7 +197,7 @@ static void vk_kick(void *ctx)
 	irq_work_queue(&c->kick);
 }
 
-/* On the thread, outside of the guest. */
+/* On the vCPU's thread, outside of the guest. */
 static void vk_interrupt(void *ctx, uint8_t vector)
 {
 	struct vk_vcpu *c = ctx;
@@ -227,7 +237,7 @@ static const struct vpmu_ops vk_ops = {
 	.unlock = vk_unlock,
 };
 
-/* VMs and vCPUs are made. */
+/* Creation of VMs and vCPUs */
 
 static struct vpmu_pv_config vk_config(const struct kvm *kvm)
 {
@@ -287,7 +297,7 @@ static void vk_vm_free(struct vk_vm *vm)
 	kvfree(vm);
 }
 
-/* A VM that is not in vk_vms yet. @allow: with a PMU. */
+/* Allocate a VM, which is not in vk_vms yet. @allow: it has a PMU. */
 static struct vk_vm *vk_vm_alloc(struct kvm *kvm, bool allow, struct vpmu_error *why)
 {
 	struct vpmu_pv_config cfg = vk_config(kvm);
@@ -312,7 +322,10 @@ static struct vk_vm *vk_vm_alloc(struct kvm *kvm, bool allow, struct vpmu_error 
 	return vm;
 }
 
-/* Put it where vk_vm_of() finds it. Returns 0, or -EEXIST; or -ENOSPC, with @why. */
+/*
+ * Publish a VM: vk_vm_of() finds it from now on. Returns 0, or -EEXIST; or -ENOSPC, with
+ * @why.
+ */
 static int vk_vm_publish(struct vk_vm *vm, struct vpmu_error *why)
 {
 	int ret = 0;
@@ -336,8 +349,9 @@ static int vk_vm_publish(struct vk_vm *vm, struct vpmu_error *why)
 }
 
 /*
- * The VM of @kvm, which is made if there is none. Memory is allocated without a lock: a VM
- * that has to wait for it makes no other one wait. NULL, with @why if it was a limit.
+ * The VM of @kvm, created if there is none. Memory is allocated without a lock, so a VM
+ * that has to wait for memory blocks no other VM. Returns NULL on failure, with @why if a
+ * limit was reached.
  */
 static struct vk_vm *vk_vm_get(struct kvm *kvm, bool allow, struct vpmu_error *why)
 {
@@ -364,8 +378,8 @@ static void vk_vcpu_free(struct vk_vcpu *c)
 }
 
 /*
- * @bind: on its thread; else that has yet to come. vcpu->mutex is held, so there is one
- * such call at a time for each vCPU.
+ * @bind: the caller is on the vCPU's thread; otherwise the thread is not known yet.
+ *        vcpu->mutex is held, so there is one such call at a time for each vCPU.
  */
 static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
 				   struct vpmu_error *why)
@@ -394,12 +408,16 @@ static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool
 		vk_vcpu_free(c);
 		return NULL;
 	}
-	smp_store_release(&vm->vcpu[c->number], c); /* pairs with vk_find() */
+	/*
+	 * Pairs with smp_load_acquire() in vk_find_vcpu(): *c is visible before its
+	 * pointer.
+	 */
+	smp_store_release(&vm->vcpu[c->number], c);
 	trace_vpmu_kvm_attach(c);
 	return c;
 }
 
-/* Has a VM that is not known yet a PMU? Else @why not. */
+/* May a VM that is not known yet have a PMU? If not, @why gives the reason. */
 static bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why)
 {
 	if (vk_opt_in)
@@ -427,7 +445,7 @@ static struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
 	struct vk_vcpu *c = NULL;
 
 	if (vm && !vm->pv)
-		return NULL; /* by REFUSE, whose caller knows */
+		return NULL; /* by REFUSE, and its caller knows that */
 	if (vm || vk_may_have(vcpu->kvm, &why))
 		vm = vk_vm_get(vcpu->kvm, true, &why);
 	if (vm && vm->pv)
@@ -438,8 +456,9 @@ static struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
 }
 
 /*
- * All vCPUs are in a saved state, those too that have never called. What was made here
- * before one could not be is nothing that a guest can see, and goes with the VM.
+ * A saved state has all vCPUs, including those that never made a call. If one of them
+ * cannot be created, the guest cannot see the ones created before; they are freed with
+ * the VM.
  */
 struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
 {
@@ -513,7 +532,7 @@ void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)
 	struct vk_vcpu *c;
 	bool busy;
 
-	/* Not for one that has but the lower half of our number. */
+	/* A 64-bit caller's number has to match in all 64 bits. */
 	if (call->long_mode && call->nr != VPMU_PV_HYPERCALL)
 		return;
 	c = vk_find(vcpu) ?: vk_attach(vcpu);
@@ -535,9 +554,12 @@ void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)
 		vk_start_slice(c);
 }
 
-/* VMs and vCPUs end. */
+/* End of VMs and vCPUs */
 
-/* Nothing of it runs any more, and nobody finds it. @tell: its guest lives on. */
+/*
+ * Free a VM of which no code runs and which no lookup finds. @tell: its guest continues
+ * to run, and is told.
+ */
 static void vk_vm_end(struct vk_vm *vm, bool tell)
 {
 	unsigned int i;
@@ -575,7 +597,7 @@ static void vk_vm_end_work(struct work_struct *work)
 {
 	struct vk_vm *vm = container_of(work, struct vk_vm, end);
 
-	synchronize_rcu(); /* a reader of vk_vms that looks for another VM may be at this one */
+	synchronize_rcu(); /* RCU readers that walk this bucket may still hold a pointer to vm. */
 	vk_vm_end(vm, false);
 }
 
@@ -610,7 +632,7 @@ void vk_vm_gone(struct kvm *kvm)
 	spin_unlock(&vk_vms_lock);
 }
 
-/* The next one that is still there, for nobody else to find. */
+/* Take the next VM out of vk_vms, so that the caller alone can reach it. */
 static struct vk_vm *vk_vm_take(void)
 {
 	struct vk_vm *vm;

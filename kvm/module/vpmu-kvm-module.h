@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * /dev/vpmu_kvm, for VMMs and operators: which VMs have the paravirtual PMU that
- * vpmu_kvm.ko serves, and its state. The caller needs the VM's file. See docs/KVM-HOST.md,
- * "Who has a PMU" and "Live migration".
+ * /dev/vpmu_kvm, for VMMs and operators: decides which VMs have the paravirtual PMU that
+ * vpmu_kvm.ko serves, and saves and loads its state. The caller needs the VM's file. See
+ * docs/KVM-HOST.md, "Who has a PMU" and "Live migration".
  */
 #ifndef VPMU_KVM_MODULE_H
 #define VPMU_KVM_MODULE_H
@@ -14,34 +14,41 @@
 
 struct vpmu_kvm_state {
 	__u32 size;      /* sizeof(struct vpmu_kvm_state) */
-	__s32 vm;        /* file of the VM, as KVM_CREATE_VM gave it. The members below are
-			    of SAVE and LOAD; the other calls ignore data and bytes */
+	/*
+	 * The VM's file, from KVM_CREATE_VM. The members below belong to SAVE and LOAD;
+	 * the other calls ignore data and bytes.
+	 */
+	__s32 vm;
 	__u64 data;      /* address of a buffer */
-	__u64 bytes;     /* SAVE: of the buffer, and then of the state, also with ENOSPC.
-			    LOAD: of the state, at most VPMU_KVM_STATE_MAX */
-	__u64 asked;     /* how much of what is ... */
-	__u64 available; /* ... and how much there is */
-	char why[88];    /* with an error: what is missing or does not fit; or empty */
+	/*
+	 * SAVE: size of the buffer, and on return of the state, also with ENOSPC. LOAD:
+	 * size of the state, at most VPMU_KVM_STATE_MAX
+	 */
+	__u64 bytes;
+	__u64 asked;     /* amount that was asked for, if a limit was reached */
+	__u64 available; /* amount that is available */
+	char why[88];    /* with an error: the part that is missing or does not fit; or empty */
 };
 
 #define VPMU_KVM_STATE_MAX (16u << 20)
 
 /*
- * While no vCPU of the VM is in KVM_RUN (EBUSY), nor in another ioctl. Nothing of the
- * guest changes.
+ * Save the state while no vCPU of the VM is in KVM_RUN or in another ioctl (EBUSY). The
+ * guest's state does not change.
  *
- * 0; ENOSPC: the buffer is too small; ENOENT: the guest has never used its PMU;
- * EBADF, EINVAL: that is no VM's file, or no such struct; ESRCH: the VM's process ends.
+ * Returns 0; ENOSPC: the buffer is too small; ENOENT: the guest has never used its PMU;
+ * EBADF, EINVAL: not a VM's file, or not this struct; ESRCH: the VM's process is exiting.
  */
 #define VPMU_KVM_SAVE _IOWR('V', 0x50, struct vpmu_kvm_state)
 
 /*
- * Likewise; when the VM's vCPUs are the same, made in the same order, and guest memory and
- * their registers are as they were.
+ * Load a state, likewise while no vCPU runs. The VM has the same vCPUs, created in the
+ * same order, and guest memory and the vCPUs' registers are as they were.
  *
- * 0, and events that cannot be made here are lost, as the guest is told; EINVAL, ENOSYS: a
- * state that is damaged, too new, or does not fit; ENOSPC, ENOMEM: a limit; then nothing
- * has changed. EFAULT: addresses that are no RAM here; the PMU is as after RESET.
+ * Returns 0, and events that cannot be created here are lost, which the guest is told;
+ * EINVAL, ENOSYS: the state is damaged, too new, or does not fit; ENOSPC, ENOMEM: a
+ * limit; then nothing has changed. EFAULT: addresses that are not RAM here; the PMU is as
+ * after RESET.
  */
 #define VPMU_KVM_LOAD _IOWR('V', 0x51, struct vpmu_kvm_state)
 
@@ -50,8 +57,9 @@ struct vpmu_kvm_state {
  * module was loaded with opt_in=1 or the VMM has taken KVM's own PMU away
  * (KVM_CAP_PMU_CAPABILITY); REFUSE, as long as the VM lives.
  *
- * 0, also if that has been decided before. EBUSY: the contrary has, or the guest has used
- * its PMU; ENOSPC, ENOMEM: a limit; EBADF, EINVAL: as above. Nothing has changed then.
+ * Returns 0, also if the same was decided before. EBUSY: the contrary was, or the guest
+ * has used its PMU; ENOSPC, ENOMEM: a limit; EBADF, EINVAL: as above. Nothing has changed
+ * then.
  */
 #define VPMU_KVM_ALLOW  _IOWR('V', 0x52, struct vpmu_kvm_state)
 #define VPMU_KVM_REFUSE _IOWR('V', 0x53, struct vpmu_kvm_state)

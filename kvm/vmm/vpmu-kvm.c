@@ -2,9 +2,10 @@
 /*
  * The paravirtual PMU for a VMM on KVM.
  *
- * An overflow is a signal to the vCPU's own thread, sent by the host's kernel while it
- * is in KVM_RUN, which then returns: the guest does not execute another instruction.
- * The NMI is KVM_NMI, on that thread, which may: the vCPU's mutex is free.
+ * An overflow is a signal to the vCPU's own thread, which the host's kernel sends while
+ * the thread is in KVM_RUN. KVM_RUN then returns before the guest executes another
+ * instruction. The NMI is injected by KVM_NMI on that thread, where the vCPU's mutex is
+ * free.
  */
 #include "vpmu-kvm.h"
 
@@ -35,7 +36,7 @@ struct vpmu_kvm_vm {
 	size_t vcpu_bytes;
 	bool own_signal;
 	struct vpmu_pv_vm *pv;
-	struct vpmu_kvm_vcpu **vcpus; /* by number */
+	struct vpmu_kvm_vcpu **vcpus; /* indexed by number */
 };
 
 struct vpmu_kvm_vcpu {
@@ -46,14 +47,14 @@ struct vpmu_kvm_vcpu {
 	struct kvm_run *run;
 	int fd;
 	pid_t tid;
-	bool active;      /* there may be events: enter has something to look at */
+	bool active;      /* there may be events, so vpmu_kvm_enter() has work to do */
 	bool slicing;     /* the timer is armed */
 	timer_t timer;
 	struct timespec slice_end;
 	struct vpmu_kvm_stats stats;
 };
 
-/* Of the thread, for the library's own handler. */
+/* The running vCPU of this thread, for the library's own signal handler. */
 static _Thread_local struct kvm_run *volatile this_run;
 
 static void on_signal(int number)
@@ -69,7 +70,7 @@ static struct vpmu_kvm_vcpu *vcpu_of(void *ctx)
 
 /* Hooks: guest memory -------------------------------------------------------------- */
 
-/* Where it is all in one piece. */
+/* The address of guest memory that lies within one region, or NULL. */
 static void *ram_at(const struct vpmu_kvm_vm *vm, uint64_t gpa, uint64_t size, bool write)
 {
 	size_t i;
@@ -112,7 +113,7 @@ static void op_gpa_unmap(void *ctx, void *at, uint32_t size)
 {
 }
 
-/* The embedder's, with its own context. */
+/* These call the embedder's hooks, with its own context. */
 
 static int their_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
 {
@@ -151,7 +152,7 @@ static void their_dirty(void *ctx, void *at, uint32_t size)
 
 /* Hooks: the rest ------------------------------------------------------------------ */
 
-/* This thread will call vpmu_kvm_enter(); another one has to be told. */
+/* This thread will call vpmu_kvm_enter(); a kick from another thread needs a signal. */
 static void op_kick(void *ctx)
 {
 	struct vpmu_kvm_vcpu *v = ctx;
@@ -164,7 +165,7 @@ static void op_interrupt(void *ctx, uint8_t vector)
 {
 	struct vpmu_kvm_vcpu *v = ctx;
 
-	v->stats.nmis++; /* vectors are not offered */
+	v->stats.nmis++; /* only NMIs are offered, so @vector is 0 */
 	ioctl(v->fd, KVM_NMI);
 }
 
@@ -216,7 +217,7 @@ static const struct vpmu_model *host_model(void)
 	return vpmu_model_find(vendor, family, model);
 }
 
-/* Accesses to the doorbell's MSR leave to user space, and those to no other one. */
+/* Only accesses to the doorbell's MSR exit to user space. */
 static int filter_msr(int vm_fd, char *why)
 {
 	static uint8_t none;
@@ -431,7 +432,7 @@ void vpmu_kvm_vcpu_reset(struct vpmu_kvm_vcpu *v)
 	vpmu_pv_reset(v->pv);
 }
 
-/* The leaf's entry, a new one if need be. */
+/* Find the leaf's entry, or append one. */
 static struct kvm_cpuid_entry2 *cpuid_entry(struct kvm_cpuid2 *cpuid, uint32_t leaf)
 {
 	struct kvm_cpuid_entry2 *e;
@@ -450,7 +451,7 @@ int vpmu_kvm_cpuid(struct vpmu_kvm_vcpu *v, struct kvm_cpuid2 *cpuid, uint32_t c
 {
 	uint32_t base = v->vm->cfg.cpuid_base, i;
 
-	/* Leaf 1 is there in any machine. */
+	/* Every machine has leaf 1. */
 	if (capacity < CPUID_LEAVES + 1 || cpuid->nent > capacity - CPUID_LEAVES - 1)
 		return -E2BIG;
 	cpuid_entry(cpuid, 1)->ecx |= CPUID_1_HYPERVISOR;
@@ -467,7 +468,10 @@ int vpmu_kvm_cpuid(struct vpmu_kvm_vcpu *v, struct kvm_cpuid2 *cpuid, uint32_t c
 	return 0;
 }
 
-/* Slices: a timer makes KVM_RUN return when one is over, in guests without exits too. */
+/*
+ * Slices: a timer makes KVM_RUN return when a slice is over, even if the guest never
+ * exits.
+ */
 
 static void arm_slice(struct vpmu_kvm_vcpu *v, bool again)
 {
@@ -498,7 +502,7 @@ void vpmu_kvm_enter(struct vpmu_kvm_vcpu *v)
 {
 	uint64_t nmis = v->stats.nmis;
 
-	/* What comes from here on makes the next KVM_RUN return at once. */
+	/* A signal that arrives from here on makes the next KVM_RUN return at once. */
 	if (v->vm->own_signal) {
 		v->run->immediate_exit = 0;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * The paravirtual PMU for a virtual machine monitor on Linux' KVM: no module on the
- * host, no patch. The guest rings the doorbell (docs/PV-ABI.md), which KVM hands to
- * the VMM; events are perf_event_open(2)'s on the vCPU's thread, counted while it
- * executes the guest; overflows come back as NMIs. docs/VMM.md has a screenful of it,
- * examples/kvm-doorbell.c a whole VMM.
+ * The paravirtual PMU for a virtual machine monitor on Linux' KVM. It needs no module on
+ * the host and no patch. The guest rings the doorbell (docs/PV-ABI.md), which KVM hands
+ * to the VMM; events are perf_event_open(2)'s on the vCPU's thread, counted while it
+ * executes the guest; overflows come back as NMIs. docs/VMM.md explains it with a short
+ * example, examples/kvm-doorbell.c is a whole VMM.
  *
- * A VMM does five things more than before:
+ * A VMM adds five calls:
  *
  *	vpmu_kvm_vm_new()       after KVM_CREATE_VM
  *	vpmu_kvm_vcpu_new()     on each vCPU's thread, after KVM_CREATE_VCPU
@@ -14,7 +14,7 @@
  *	vpmu_kvm_enter()        before each KVM_RUN
  *	vpmu_kvm_msr()          when KVM_RUN returns with KVM_EXIT_X86_RDMSR or _WRMSR
  *
- * All of a vCPU's functions are called on its thread, or while that does not run.
+ * All functions of a vCPU are called on its thread, or while that thread does not run.
  * vCPUs may run at the same time.
  */
 #ifndef VPMU_KVM_H
@@ -41,110 +41,143 @@ struct vpmu_kvm_ram {
 
 struct vpmu_kvm_config {
 	uint32_t size;              /* sizeof(struct vpmu_kvm_config) */
-	int vm_fd;                  /* of KVM_CREATE_VM */
-	uint32_t n_vcpus;           /* most there will be; numbers are below it */
-	const struct vpmu_kvm_ram *ram; /* what the guest may name; unchanged as long as
-				       the VM lives. NULL: ops has it */
+	int vm_fd;                  /* file of KVM_CREATE_VM */
+	uint32_t n_vcpus;           /* upper bound of vCPUs; their numbers are below it */
+	/*
+	 * Memory that the guest may name; unchanged as long as the VM lives. NULL: use
+	 * ops.
+	 */
+	const struct vpmu_kvm_ram *ram;
 	size_t n_ram;
-	const struct vpmu_ops *ops; /* where ram is NULL: gpa_read, gpa_write, gpa_map,
-				       gpa_unmap and, if it is needed, gpa_dirty */
-	void *ctx;                  /* for them */
-	uint32_t cpuid_base;        /* of the guest's leaves; 0: 40000100H */
-	bool no_filter;             /* the VMM sees to it that accesses to
-				       VPMU_PV_MSR_DOORBELL come to vpmu_kvm_msr() */
-	int signal;                 /* ends KVM_RUN on the thread that gets it, also when
-				       it comes right before: the handler sets the
-				       vCPU's kvm_run.immediate_exit. 0: SIGRTMIN + 7,
-				       and a handler of the library's own */
-	/* What may be counted: 0 or NULL for the defaults */
-	const struct vpmu_model *model; /* whose events the guest is told of; the host's */
-	const struct vpmu_linux_map *map; /* of its selectors onto the host's events,
-				       instead of the host's PMU itself */
+	/*
+	 * If ram is NULL: gpa_read, gpa_write, gpa_map, gpa_unmap and, if pages are
+	 * tracked, gpa_dirty.
+	 */
+	const struct vpmu_ops *ops;
+	void *ctx;                  /* context of ops */
+	/*
+	 * Base of the guest's leaves; 0: 40000100H. Another one avoids leaves of the
+	 * VMM's own.
+	 */
+	uint32_t cpuid_base;
+	/*
+	 * The VMM has its own MSR filter and routes VPMU_PV_MSR_DOORBELL to
+	 * vpmu_kvm_msr().
+	 */
+	bool no_filter;
+	/*
+	 * Signal that ends KVM_RUN on the thread that receives it, even right before the
+	 * call: its handler sets the vCPU's kvm_run.immediate_exit. 0: SIGRTMIN + 7, with
+	 * the library's handler. Set it if the VMM uses that number.
+	 */
+	int signal;
+	/* Limits on what is counted; 0 or NULL selects the default */
+	/*
+	 * CPU whose events the guest is offered; the host's. Set it to offer the same on
+	 * unlike hosts
+	 */
+	const struct vpmu_model *model;
+	/*
+	 * Maps its selectors to the host's events, where the host is another CPU than the
+	 * model.
+	 */
+	const struct vpmu_linux_map *map;
 	size_t n_map;
-	const struct vpmu_filter *filter; /* as in vpmu_pv_config, as the next */
+	const struct vpmu_filter *filter; /* as in vpmu_pv_config, like the next two */
 	uint32_t n_events, n_slots;
-	uint32_t overflows_max;     /* of an event in 10 ms; 250 */
-	uint64_t period_min;        /* 1000: each overflow costs an exit, and a guest that asks
-				       for period 1 would do nothing else */
+	/*
+	 * Overflows of an event in 10 ms before it is throttled; 250. Lower it to bound
+	 * the exits.
+	 */
+	uint32_t overflows_max;
+	/*
+	 * Shortest period; 1000. Each overflow costs an exit, and a guest that asks for
+	 * period 1 would do nothing else.
+	 */
+	uint64_t period_min;
 };
 
-#define VPMU_KVM_WHY 256 /* bytes that any reason has room in */
+#define VPMU_KVM_WHY 256 /* size of a buffer that has room for any reason */
 
 /**
- * A VM. Asks KVM for the exits of the doorbell's MSR and the host's kernel for an
- * event: so it says at once what will not work.
+ * Create a VM. This asks KVM to exit for the doorbell's MSR and opens a trial event on
+ * the host, so that an unsupported host is reported at once.
  *
- * @why: on failure what was found, what is needed, and the cure; VPMU_KVM_WHY bytes
+ * @why: on failure the cause, the requirement and the cure; VPMU_KVM_WHY bytes
  *
  * Returns 0 or a negative errno.
  */
 int vpmu_kvm_vm_new(const struct vpmu_kvm_config *cfg, struct vpmu_kvm_vm **vm, char *why);
 
-/** The end of a VM whose vCPUs have all been freed. */
+/** Free a VM whose vCPUs have all been freed. */
 void vpmu_kvm_vm_free(struct vpmu_kvm_vm *vm);
 
-/** A reset of the machine, while no vCPU runs: events are closed, pages forgotten. */
+/** Reset the machine, while no vCPU runs: events are closed, pages forgotten. */
 void vpmu_kvm_vm_reset(struct vpmu_kvm_vm *vm);
 
 /**
- * vCPU number @number, whose KVM_RUN is called on this thread. @run: its shared page.
+ * Create vCPU number @number, whose KVM_RUN is called on this thread. @run: its shared
+ * page.
  *
  * Returns 0 or a negative errno; -EINVAL for a number that is out of range or in use.
  */
 int vpmu_kvm_vcpu_new(struct vpmu_kvm_vm *vm, uint32_t number, int vcpu_fd, struct kvm_run *run,
 		      struct vpmu_kvm_vcpu **vcpu);
 
-/** A vCPU goes, while no other one of the VM runs. */
+/** Free a vCPU, while no other vCPU of the VM runs. */
 void vpmu_kvm_vcpu_free(struct vpmu_kvm_vcpu *vcpu);
 
 /** RESET or INIT of a vCPU: its page is forgotten and its events are disabled. */
 void vpmu_kvm_vcpu_reset(struct vpmu_kvm_vcpu *vcpu);
 
 /**
- * Add the guest's leaves to what KVM_SET_CPUID2 will get, and set the hypervisor's
- * bit of leaf 1. A guest finds nothing of the rest without them.
+ * Add the guest's leaves to those for KVM_SET_CPUID2, and set the hypervisor bit of leaf
+ * 1. A guest does not find the PMU without them.
  *
- * @capacity: entries that @cpuid has room for; four more than it has, at least
+ * @capacity: entries that @cpuid has room for; at least four more than it has
  *
  * Returns 0, or -E2BIG, and then nothing has changed.
  */
 int vpmu_kvm_cpuid(struct vpmu_kvm_vcpu *vcpu, struct kvm_cpuid2 *cpuid, uint32_t capacity);
 
 /**
- * Before each KVM_RUN: what has overflowed goes to the guest. Few instructions where
- * nothing is enabled.
+ * Call this before each KVM_RUN: it delivers overflows to the guest. It costs few
+ * instructions while no event is enabled.
  */
 void vpmu_kvm_enter(struct vpmu_kvm_vcpu *vcpu);
 
 /**
- * KVM_RUN has returned with an MSR access. True when it was the doorbell: it is done,
- * and kvm_run.msr.error is set. False: it is the VMM's.
+ * Call this when KVM_RUN returns with an MSR access. Returns true for the doorbell, which
+ * is then done, and kvm_run.msr.error is set; false if the access is the VMM's own.
  */
 bool vpmu_kvm_msr(struct vpmu_kvm_vcpu *vcpu);
 
-/** The same, where the VMM has unpacked it: VPMU_FAULT is #GP for the guest. */
+/**
+ * Ring the doorbell, in a VMM that has unpacked the exit itself: VPMU_FAULT is #GP for
+ * the guest.
+ */
 enum vpmu_result vpmu_kvm_doorbell(struct vpmu_kvm_vcpu *vcpu, uint64_t value);
 
 /**
- * Load what vpmu_pv_vm_save() of vpmu_kvm_pv_vm() wrote, here or on another host: after guest
- * memory, when all vCPUs are there, before one runs. From any thread.
+ * Load the state that vpmu_pv_vm_save() of vpmu_kvm_pv_vm() wrote, on this or another
+ * host: after guest memory, when all vCPUs exist, before one runs. From any thread.
  *
- * @buf, @size: it, and how many bytes it has
- * @why: on failure what does not fit; VPMU_KVM_WHY bytes
+ * @buf, @size: the state, and its size in bytes
+ * @why: on failure the part that does not fit; VPMU_KVM_WHY bytes
  *
- * Returns 0, or what vpmu_pv_vm_load() does, which says what is left then.
+ * Returns like vpmu_pv_vm_load(), which says what has been loaded on failure.
  */
 int vpmu_kvm_vm_load(struct vpmu_kvm_vm *vm, const void *buf, size_t size, char *why);
 
-/** For vpmu_pv_vm_save(), while nothing runs, and vpmu_pv_event_info(). */
+/** The VM, for vpmu_pv_vm_save() while no vCPU runs, and for vpmu_pv_event_info(). */
 struct vpmu_pv_vm *vpmu_kvm_pv_vm(struct vpmu_kvm_vm *vm);
 struct vpmu_pv *vpmu_kvm_pv(struct vpmu_kvm_vcpu *vcpu);
 
-/** What has happened on a vCPU; from any thread, a little old. */
+/** Statistics of a vCPU; from any thread, perhaps a little old. */
 struct vpmu_kvm_stats {
-	uint64_t doorbells; /* exits for them */
+	uint64_t doorbells; /* exits for doorbells */
 	uint64_t nmis;
-	uint64_t services;  /* entries that had something to do */
+	uint64_t services;  /* entries that delivered something */
 };
 void vpmu_kvm_stats(const struct vpmu_kvm_vcpu *vcpu, struct vpmu_kvm_stats *stats);
 
