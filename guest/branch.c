@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Branch records: perf's filters and entries, from what the host says. */
+/*
+ * Branch records: translates perf's filters for the host and the host's entries for perf.
+ */
 #include "vpmu_guest.h"
 
-#define VG_BRANCH_TRIES	8 /* an event of the kernel may overflow while they are read */
+/* Retries: an event of the kernel may overflow while the records are read. */
+#define VG_BRANCH_TRIES	8
 
 #define VG_BRANCH_KNOWN	(PERF_SAMPLE_BRANCH_PLM_ALL | PERF_SAMPLE_BRANCH_ANY | \
 			 PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_ANY_RETURN | \
@@ -14,7 +17,7 @@
 
 static const struct {
 	u64 perf;
-	u32 let; /* VPMU_PV_SUPPRESS_... that it does not */
+	u32 let; /* VPMU_PV_SUPPRESS_..., which this filter must not ask for */
 } vg_branch_filters[] = {
 	{ PERF_SAMPLE_BRANCH_KERNEL, VPMU_PV_SUPPRESS_KERNEL },
 	{ PERF_SAMPLE_BRANCH_USER, VPMU_PV_SUPPRESS_USER },
@@ -31,7 +34,7 @@ static const struct {
 	  VPMU_PV_SUPPRESS_RET },
 };
 
-/* By the type of an entry. */
+/* perf's type, by the type of an entry */
 static const u8 vg_branch_types[] = {
 	PERF_BR_COND, PERF_BR_IND, PERF_BR_UNCOND, PERF_BR_IND_CALL, PERF_BR_CALL, PERF_BR_RET,
 };
@@ -61,8 +64,8 @@ int vg_branch_init(const struct perf_event *event)
 }
 
 /*
- * A far transfer is a call or a return. Where it stays in the kernel it may be
- * either, and is kept.
+ * A far transfer is a call or a return. Within the kernel it may be either, so it is
+ * kept.
  */
 static bool vg_branch_unwanted(u64 wanted, unsigned int type, u64 from, u64 to)
 {
@@ -103,9 +106,17 @@ struct perf_branch_stack *vg_branch_read(struct vg_cpu *c, const struct perf_eve
 
 	for (i = 0; i < VG_BRANCH_TRIES; i++) {
 		seq = READ_ONCE(c->branches->seq);
-		smp_rmb(); /* seq before, and below after, all else */
+		/*
+		 * Pairs with the host's barrier before it stores an even seq: the
+		 * records of that seq are visible.
+		 */
+		smp_rmb();
 		vg_branch_entries(c, event->attr.branch_sample_type);
-		smp_rmb(); /* as above */
+		/*
+		 * Pairs with the host's barrier after it stores an odd seq: if newer
+		 * records were read, seq has changed.
+		 */
+		smp_rmb();
 		if (!(seq & 1) && READ_ONCE(c->branches->seq) == seq)
 			return c->brstack;
 	}

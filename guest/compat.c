@@ -62,10 +62,10 @@ void vg_compat_syscore_unregister(void)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 
 /*
- * Contexts of tasks that once had an event of ours point to the PMU for as long as
- * the task lives, and perf disables and enables it when they get an event of a later
- * load. So it stays, with functions that do nothing and are not in this module:
- * noop_fsync() looks at no argument and returns 0.
+ * The context of a task that once had an event of ours points to the PMU as long as the
+ * task lives, and perf disables and enables that PMU when the task gets an event after a
+ * later load. So the struct stays, with functions that do nothing and are outside this
+ * module: noop_fsync() ignores its arguments and returns 0.
  */
 void vg_compat_pmu_gone(struct pmu *pmu)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which host this is. No hypercall is tried unless CPUID has named a hypervisor that
- * is known to answer unknown ones. Source: docs/PV-ABI.md.
+ * Detection of the host. No hypercall is tried unless CPUID names a hypervisor that is
+ * known to answer unknown ones. Source: docs/PV-ABI.md.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,9 +18,9 @@
 #define VG_KVM_ECX	0x564b4d56u /* "VMKV" */
 #define VG_KVM_EDX	0x0000004du /* "M" */
 
-/* An id that nobody opens. */
+/* an id under which no event is ever opened */
 #define VG_NO_ID	0x7fffffff
-/* Ids that are used with version 1, which does not say how many it takes. */
+/* number of ids used with version 1, which does not report its limit */
 #define VG_V1_IDS	1024
 
 /* The first leaf of the block with this signature, or 0; *@last: its last one. */
@@ -41,7 +41,7 @@ static bool vg_describe(u32 eax, u32 ebx, u32 ecx)
 {
 	u32 hint = eax >> 16 & 0xff;
 
-	if ((eax & 0xff) < VPMU_PV_VERSION) /* later ones do all that this one does */
+	if ((eax & 0xff) < VPMU_PV_VERSION) /* later versions extend this one */
 		return false;
 	vg.abi = &vg_abi_2;
 	vg.features = ebx;
@@ -94,7 +94,7 @@ static bool vg_by_bit(u32 base)
 	vg.hypercall = VPMU_PV1_HYPERCALL;
 	vg.n_ids = VG_V1_IDS;
 	vg.n_slots = VPMU_PV_SLOTS;
-	vg.n_counters = 4; /* it cannot say how many there are */
+	vg.n_counters = 4; /* it does not report how many there are */
 	return true;
 }
 
@@ -109,7 +109,7 @@ int vg_detect(unsigned int counters)
 	vg.vmmcall = boot_cpu_data.x86_vendor == X86_VENDOR_AMD ||
 		     boot_cpu_data.x86_vendor == X86_VENDOR_HYGON;
 	kvm = vg_find(VG_KVM_EBX, VG_KVM_ECX, VG_KVM_EDX, &last);
-	/* Where both the VMM and the host's kernel serve it, a hypercall is cheaper. */
+	/* If both the VMM and the host's kernel serve the PMU, a hypercall is cheaper. */
 	if (!(vg_by_cpuid() && vg.hypercall) && !(kvm && vg_by_hypercall()) && !vg.abi &&
 	    !(kvm && vg_by_bit(kvm))) {
 		pr_err("this host offers no paravirtual PMU of vpmu\n");

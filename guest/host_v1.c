@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's side, version 1, of 2010: one hypercall per change and no shared page.
- * It cannot say what it does not count, nor take another period for an open event.
+ * The host's interface, version 1, of 2010: one hypercall per change and no shared page.
+ * It cannot report that an event is not counted, nor change the period of an open event.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -66,7 +66,7 @@ static int v1_open_at(void *page, struct vg_event *ev)
 	ev->period = 0;
 	if (is_sampling_event(event))
 		ev->period = min_t(u64, event->hw.sample_period + ev->stretch, VPMU_PV_LEFT_MAX);
-	ev->stretch = 0; /* in all periods, there being no other way */
+	ev->stretch = 0; /* each period has this length, as there is no other way */
 	attr->type = vg_type(event);
 	attr->config = event->attr.config;
 	attr->sample_period = ev->period;
@@ -92,7 +92,10 @@ static int v1_close(struct vg_cpu *c, struct vg_event *ev)
 static bool v1_look(struct vg_cpu *c, struct vg_event *ev, struct vg_numbers *n)
 {
 	memset(n, 0, sizeof(*n));
-	/* A 32-bit kernel reads it in halves, and an overflow may come between them. */
+	/*
+	 * A 32-bit kernel reads the count in halves, and an overflow may come between
+	 * them.
+	 */
 	do
 		n->count = READ_ONCE(ev->shared.count);
 	while (!IS_ENABLED(CONFIG_64BIT) && n->count != READ_ONCE(ev->shared.count));
@@ -132,7 +135,7 @@ static void v1_disable(struct vg_cpu *c, unsigned int s)
 	sl->host = false;
 }
 
-/* It begins with a whole period. */
+/* The reopened event begins with a whole period. */
 static void v1_reopen(struct vg_cpu *c, enum vg_context x, unsigned int s)
 {
 	struct vg_event *ev = c->slot[s].ev;
@@ -140,7 +143,7 @@ static void v1_reopen(struct vg_cpu *c, enum vg_context x, unsigned int s)
 
 	c->slot[s].reopen = false;
 	v1_call(ev, VPMU_PV1_CLOSE);
-	/* The NMI of these is on its way, in the handler of another. */
+	/* The NMI of these overflows is pending while another event's is handled. */
 	if (READ_ONCE(ev->shared.overflows))
 		c->late = true;
 	ret = v1_open_at(c->batch[x], ev);
@@ -171,7 +174,10 @@ static void v1_enable(struct vg_cpu *c, enum vg_context x, unsigned int s)
 	pr_warn_once("the host does not enable an event: %d\n", ret);
 }
 
-/* What version 2 leaves counting without an overflow in reach stands still here. */
+/*
+ * Version 2 leaves such an event counting, with no overflow in reach; here it stands
+ * still.
+ */
 static bool v1_wanted(const struct vg_slot *sl)
 {
 	return sl->want && !(is_sampling_event(sl->ev->event) &&
@@ -234,7 +240,7 @@ static void v1_down(struct vg_cpu *c)
 			v1_disable(c, s);
 }
 
-/* It has no operation for that: whatever a kernel can have opened. */
+/* Version 1 has no reset: close every id that an earlier kernel may have opened. */
 static void v1_reset(void)
 {
 	u32 id;

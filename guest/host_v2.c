@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's side, version 2. What differs between a CPU's slots and what the host has
- * enabled goes to the host in one batch, in this order: disable, enable leaders, then
- * members, periods, reads.
+ * The host's interface, version 2. One batch tells the host how a CPU's slots differ from
+ * what it has enabled, in this order: disable, enable leaders, then members, periods,
+ * reads.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -11,15 +11,15 @@
 
 #include "vpmu_guest.h"
 
-#define V2_SEQ_TRIES	1000 /* the host writes a slot in no time */
-#define V2_FLUSH_TRIES	3    /* ... events that had to be opened again */
+#define V2_SEQ_TRIES	1000 /* the host updates a slot in almost no time */
+#define V2_FLUSH_TRIES	3    /* rounds in which events had to be opened again */
 
 static struct vpmu_pv_op *v2_ops(struct vpmu_pv_batch *b)
 {
 	return (struct vpmu_pv_op *)(b + 1);
 }
 
-/* An operation to be filled in; @n is below VPMU_PV_BATCH_MAX. */
+/* Begin operation @n of a batch; @n is below VPMU_PV_BATCH_MAX. */
 static struct vpmu_pv_op *v2_op(struct vpmu_pv_batch *b, unsigned int n, u16 code, u32 id)
 {
 	struct vpmu_pv_op *op = v2_ops(b) + n;
@@ -27,7 +27,7 @@ static struct vpmu_pv_op *v2_op(struct vpmu_pv_batch *b, unsigned int n, u16 cod
 	memset(op, 0, sizeof(*op));
 	op->op = code;
 	op->id = id;
-	op->result = -VPMU_PV_ENOSYS; /* should the host not come to it */
+	op->result = -VPMU_PV_ENOSYS; /* remains if the host does not reach it */
 	return op;
 }
 
@@ -52,13 +52,21 @@ static bool v2_look(struct vg_cpu *c, struct vg_event *ev, struct vg_numbers *n)
 
 	for (i = 0; i < V2_SEQ_TRIES; i++) {
 		seq = READ_ONCE(at->seq);
-		smp_rmb(); /* seq before, and below after, all else */
+		/*
+		 * Pairs with the host's barrier before it stores an even seq: the
+		 * numbers of that seq are visible.
+		 */
+		smp_rmb();
 		id = READ_ONCE(at->id);
 		n->count = READ_ONCE(at->count);
 		n->enabled = READ_ONCE(at->enabled);
 		n->running = READ_ONCE(at->running);
 		n->flags = READ_ONCE(at->flags);
-		smp_rmb(); /* as above */
+		/*
+		 * Pairs with the host's barrier after it stores an odd seq: if newer
+		 * numbers were read, seq has changed.
+		 */
+		smp_rmb();
 		if (!(seq & 1) && READ_ONCE(at->seq) == seq)
 			return id == ev->id;
 	}
@@ -128,7 +136,7 @@ static void v2_forgotten(struct vg_cpu *c, unsigned int s)
 	vg_mark(c, VG_TASK, s);
 }
 
-/* The host has disabled a leader's members too; perf may go on with them alone. */
+/* The host disables a leader's members with it; perf may keep them enabled. */
 static void v2_orphans(struct vg_cpu *c, u32 leader)
 {
 	unsigned int s;
@@ -176,7 +184,7 @@ static void v2_enabled(struct vg_cpu *c, unsigned int s, const struct vpmu_pv_op
 	sl->host = false;
 	if (result == -VPMU_PV_ENOENT) {
 		v2_forgotten(c, s);
-	} else if (sl->ev->leader) { /* which is not enabled here */
+	} else if (sl->ev->leader) { /* a leader that is not enabled here */
 		sl->ev->leader = 0;
 		v2_forgotten(c, s);
 	} else {
@@ -231,7 +239,7 @@ static struct vpmu_pv_op *v2_push(struct vg_cpu *c, enum vg_context x, unsigned 
 	return v2_op(c->batch[x], n, code, c->slot[s].ev->id);
 }
 
-/* It has no event, so it goes with slot 0, and its result says nothing. */
+/* RESUME has no event, so it uses slot 0, and its result is ignored. */
 static void v2_push_resume(struct vg_cpu *c, enum vg_context x)
 {
 	unsigned int n;
@@ -299,7 +307,7 @@ static void v2_difference(struct vg_cpu *c, enum vg_context x, unsigned int s, e
 	}
 }
 
-/* Events that the host does not know, or knows as members of what there is not. */
+/* Reopen events that the host does not know, or whose leader it does not know. */
 static void v2_reopen(struct vg_cpu *c, unsigned int s)
 {
 	struct vpmu_pv_batch *b = c->batch[VG_TASK];
@@ -393,7 +401,7 @@ static int v2_up(struct vg_cpu *c)
 		pr_err("the host refuses the page of a CPU: %d\n", ret);
 		return -EIO;
 	}
-	/* What was enabled before a suspend. */
+	/* Enable again what was enabled before a suspend. */
 	for (s = 0; s < vg.n_slots; s++)
 		if (c->slot[s].ev)
 			vg_mark(c, VG_TASK, s);

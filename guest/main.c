@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Load and unload; CPUs that come and go; suspend; reboot. */
+/* Loading and unloading the driver; CPU hotplug; suspend; reboot. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpuhotplug.h>
@@ -47,7 +47,7 @@ static int vg_cpu_down(unsigned int cpu)
 	return 0;
 }
 
-/* All other CPUs are down; the host may be another one when it comes back. */
+/* All other CPUs are down; after the resume the host may be another one. */
 static int vg_suspend(void)
 {
 	return vg_cpu_down(smp_processor_id());
@@ -62,11 +62,13 @@ static void vg_nothing(void *unused)
 {
 }
 
-/* The next kernel must not find events of this one, nor the host its pages. */
+/*
+ * The next kernel must not inherit events of this one, nor the host write to its pages.
+ */
 static int vg_reboot(struct notifier_block *nb, unsigned long action, void *data)
 {
 	WRITE_ONCE(vg.dead, true);
-	on_each_cpu(vg_nothing, NULL, 1); /* batches that had begun are done */
+	on_each_cpu(vg_nothing, NULL, 1); /* batches in progress have ended on return */
 	vg.abi->reset();
 	return NOTIFY_DONE;
 }
@@ -105,7 +107,7 @@ static int vg_alloc_cpus(void)
 
 		c->careful = jiffies;
 		c->page = (void *)get_zeroed_page(GFP_KERNEL);
-		/* Of a size that is a power of two, so aligned to it. */
+		/* kcalloc() aligns to the size, which is a power of two. */
 		c->call = kcalloc(VG_CONTEXTS, sizeof(*c->call), GFP_KERNEL);
 		c->branches = (void *)get_zeroed_page(GFP_KERNEL);
 		c->brstack = kzalloc(struct_size(c->brstack, entries, VPMU_PV_BRANCH_ENTRIES),
@@ -140,7 +142,7 @@ static int __init vg_init(void)
 	ret = vg_alloc_cpus();
 	if (ret)
 		return ret;
-	vg.abi->reset(); /* of what a kernel that crashed has left */
+	vg.abi->reset(); /* close the events of a kernel that crashed */
 	ret = vg_overflow_init();
 	if (ret)
 		goto err_cpus;

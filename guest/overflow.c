@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The NMI by which the host says that events have overflowed. */
+/* The NMI by which the host reports that events have overflowed. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/kprobes.h>
@@ -15,27 +15,27 @@
 
 #define VG_NMI_NAME	"vpmu"
 /*
- * How long after an NMI another may come that had the same reasons: a vCPU can be
- * without a CPU in between.
+ * Time after an NMI in which another one may arrive for the same overflows: the vCPU may
+ * lose its CPU in between.
  */
 #define VG_LATE_NS	NSEC_PER_SEC
-/* A handler takes at most one part in so many of the time. */
+/* The NMI handler may use at most 1/VG_STRETCH of the time. */
 #define VG_STRETCH	4u
 
-/* perf_event_overflow(), which no module may call by name; NULL: not found. */
+/* perf_event_overflow(), which modules cannot link to; NULL: not found. */
 static int (*vg_perf_overflow)(struct perf_event *event, struct perf_sample_data *data,
 			       struct pt_regs *regs);
 
 /*
- * Samples in a tick's time, where perf cannot throttle: what its own limit begins with.
- * By the clock, as ticks come late where the vCPU's timers do.
+ * Samples per tick where perf cannot throttle: the initial value of perf's own limit. The
+ * time is taken from the clock, as ticks are late where the vCPU's timers are.
  */
 #define VG_SAMPLES_MAX	max(100000 / HZ, 1)
 
 static DEFINE_PER_CPU(u64, vg_since);
 static DEFINE_PER_CPU(unsigned int, vg_samples);
 
-/* True: stop it. */
+/* Returns true if the event is to be stopped. */
 static bool vg_sample(struct perf_event *event, struct perf_sample_data *data,
 		      struct pt_regs *regs)
 {
@@ -54,8 +54,8 @@ static bool vg_sample(struct perf_event *event, struct perf_sample_data *data,
 }
 
 /*
- * An event that counts the kernel counts its handler. If it overflows in there again
- * and again the guest would do nothing else, so it gets time for itself in between.
+ * An event that counts the kernel counts this handler too. If it keeps overflowing in
+ * here, the guest would do nothing else; so its next overflow is put off.
  */
 static void vg_stretch(struct vg_cpu *c, struct vg_event *ev, u32 n)
 {
@@ -70,8 +70,8 @@ static void vg_stretch(struct vg_cpu *c, struct vg_event *ev, u32 n)
 }
 
 /*
- * Perf aims at so many samples in a second, however long each takes, and where that is
- * too long (a host that is itself a guest) the guest would do nothing else.
+ * Perf aims at a number of samples per second, whatever a sample costs. If one is too
+ * expensive (on a host that is itself a guest), the guest would do nothing else.
  */
 static void vg_slow_down(const struct vg_cpu *c, struct vg_event *ev)
 {
@@ -82,7 +82,7 @@ static void vg_slow_down(const struct vg_cpu *c, struct vg_event *ev)
 					   min_t(u64, 2 * ev->period, VPMU_PV_LEFT_MAX));
 }
 
-/* What they overflowed in the handler, before the host heard of that. */
+/* Discard overflows from within the handler, before the host knew of the new distance. */
 static void vg_drop(struct vg_cpu *c, u64 slots)
 {
 	unsigned int s;
@@ -96,8 +96,9 @@ static void vg_drop(struct vg_cpu *c, u64 slots)
 }
 
 /*
- * Perf has stopped it, and would tell the host at the end of the bracket. Till then it
- * counts this handler, and if its period is shorter than that, the guest gets nowhere.
+ * Perf has stopped the event, and would tell the host at the end of the bracket. Until
+ * then the event counts this handler; if its period is shorter, the guest makes no
+ * progress.
  */
 static void vg_stop_now(struct vg_cpu *c, unsigned int slot)
 {
@@ -106,7 +107,7 @@ static void vg_stop_now(struct vg_cpu *c, unsigned int slot)
 	vg_mark(c, VG_NMI, slot);
 }
 
-/* Returns how many overflows it were. */
+/* Returns the number of overflows. */
 static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs)
 {
 	struct vg_event *ev = c->slot[slot].ev;
@@ -131,7 +132,7 @@ static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs
 		ev->stretch = 0;
 		local64_add(hwc->last_period, &hwc->period_left);
 	} else if (local64_read(&hwc->period_left) > 0) {
-		/* A period that the host can only do in parts. */
+		/* The host counts a longer period in parts; this was one. */
 		vg_repeat(c, ev);
 		return n;
 	}
@@ -151,11 +152,11 @@ static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs
 }
 
 /*
- * One that was on its way while its reason was dealt with: nobody else would know it,
- * and the kernel would take it for a fault of the machine. It comes when several
- * overflows were found at once, and it may come whenever an overflow happened in a
- * handler before it was looked for, be the handler one of a late NMI or of somebody
- * else's; then at once, so that nothing was executed in between.
+ * An NMI that was already pending when its overflows were handled. If it were not
+ * claimed, the kernel would report a hardware fault. It follows when several overflows
+ * were handled at once. It may also follow an overflow within an NMI handler, a late one
+ * or another driver's, before the slots were read; then it arrives before another
+ * instruction executes.
  */
 static int vg_late(struct vg_cpu *c, const struct pt_regs *regs)
 {
@@ -194,12 +195,12 @@ static int vg_nmi(unsigned int cmd, struct pt_regs *regs)
 
 #define VG_ENDBR	0xfa1e0ff3u
 
-/* Where an indirect call may go to, or 0. */
+/* The address at which to probe the function at @at, or 0. */
 static unsigned long vg_entry(unsigned long at)
 {
 	u32 before;
 
-	/* A probe sits behind the mark of an indirect call's target. */
+	/* A probe is placed after the ENDBR of an indirect call's target. */
 	if (!get_kernel_nofault(before, (u32 *)(at - sizeof(before))) && before == VG_ENDBR)
 		return at - sizeof(before);
 	return cpu_feature_enabled(X86_FEATURE_IBT) ? 0 : at;

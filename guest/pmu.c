@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Perf's side: struct pmu. */
+/* The interface to perf: struct pmu. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/idr.h>
@@ -17,7 +17,10 @@
 static DEFINE_IDA(vg_ids);
 static u32 vg_next_id = 1;
 
-/* Opened events that are no copies of others: what fitted before need not now. */
+/*
+ * Number of opened events that are not copies of others: if it changes, a set of events
+ * that used to fit may not.
+ */
 static atomic_t vg_generation = ATOMIC_INIT(0);
 
 static bool vg_ours(const struct perf_event *event)
@@ -37,7 +40,7 @@ void vg_free_slot(struct vg_cpu *c, unsigned int slot)
 	struct vg_event *ev = c->slot[slot].ev;
 
 	c->slot[slot].ev = NULL;
-	barrier(); /* the NMI handler does not find it any more */
+	barrier(); /* after this, the NMI handler does not find the slot */
 	if (ev) {
 		ev->slot = -1;
 		ev->event->hw.state |= PERF_HES_UPTODATE;
@@ -47,8 +50,9 @@ void vg_free_slot(struct vg_cpu *c, unsigned int slot)
 }
 
 /*
- * The slot that it had, as the host keeps what was there for a while. Else the one that
- * was given away longest ago, so that tasks that take turns have slots of their own.
+ * Prefer the slot that the event had, as the host keeps an event there for a while.
+ * Otherwise take the one that was freed longest ago, so that tasks that alternate have
+ * different slots.
  */
 static int vg_take_slot(struct vg_cpu *c, struct vg_event *ev)
 {
@@ -60,13 +64,13 @@ static int vg_take_slot(struct vg_cpu *c, struct vg_event *ev)
 		return -1;
 	if (slot < 0 || !(free & BIT_ULL(slot))) {
 		slot = __ffs64(after ?: free);
-		c->next = slot + 1; /* 63 at most: that is no slot */
+		c->next = slot + 1; /* at most 63, which is no slot */
 	}
 	memset(&c->slot[slot], 0, sizeof(c->slot[slot]));
 	c->used |= BIT_ULL(slot);
 	ev->slot = slot;
 	ev->last = slot;
-	barrier(); /* the NMI handler finds a slot that is complete */
+	barrier(); /* the NMI handler finds a complete slot */
 	c->slot[slot].ev = ev;
 	return slot;
 }
@@ -74,10 +78,10 @@ static int vg_take_slot(struct vg_cpu *c, struct vg_event *ev)
 /* Numbers */
 
 /*
- * Time during which the host did not count is not time running, so that perf scales.
- * Perf's times and the host's are different clocks (the host's stands still while the
- * vCPU does), hence the ratio. Perf has brought its time up to date before it reads,
- * and before a bracket in which an event is removed ends.
+ * Time during which the host did not count is not time running, so that perf scales. Perf
+ * and the host use different clocks (the host's stops with the vCPU), hence the ratio.
+ * Perf updates its times before it reads an event, and before the end of a bracket that
+ * removes one.
  */
 static void vg_times(struct vg_event *ev, const struct vg_numbers *n)
 {
@@ -111,7 +115,7 @@ void vg_update(struct vg_cpu *c, struct vg_event *ev)
 
 	if (ev->slot < 0 || ev->stale || !c->slot[ev->slot].host)
 		return;
-	/* The NMI handler may do the same in between. */
+	/* The NMI handler may do the same meanwhile. */
 	do {
 		prev = local64_read(&hwc->prev_count);
 		if (!vg.abi->look(c, ev, &n))
@@ -131,7 +135,7 @@ void vg_begin(struct vg_event *ev)
 	ev->running = 0;
 }
 
-/* Asks for the numbers of all samplers of this CPU, once in a bracket. */
+/* Request the numbers of all samplers of this CPU, once per bracket. */
 static void vg_refresh(struct vg_cpu *c)
 {
 	u64 slots = c->used;
@@ -154,7 +158,7 @@ static void vg_refresh(struct vg_cpu *c)
 
 /* Periods */
 
-/* Occurrences that are left become 1 .. sample_period. */
+/* Normalize the occurrences that are left to 1 .. sample_period. */
 static void vg_arm(struct hw_perf_event *hwc)
 {
 	s64 period = hwc->sample_period;
@@ -168,7 +172,7 @@ static void vg_arm(struct hw_perf_event *hwc)
 	hwc->last_period = period;
 }
 
-/* Go on from where the current period began, with another length. */
+/* Change the length of the current period, which keeps its beginning. */
 static void vg_rearm(struct vg_event *ev)
 {
 	struct hw_perf_event *hwc = &ev->event->hw;
@@ -182,8 +186,8 @@ static void vg_rearm(struct vg_event *ev)
 }
 
 /*
- * A frequency is kept by changing the period at each sample a little; each change
- * costs a hypercall, so little ones wait. Samples say the period that they had.
+ * Perf keeps a frequency by a small change of the period at each sample. Each change
+ * costs a hypercall, so small ones are deferred. A sample reports the period that it had.
  */
 bool vg_other_period(const struct vg_event *ev)
 {
@@ -223,7 +227,7 @@ void vg_repeat(struct vg_cpu *c, struct vg_event *ev)
 	vg_mark(c, vg_context(), ev->slot);
 }
 
-/* Callbacks: on the event's CPU with interrupts off, if not from an NMI */
+/* Callbacks: on the event's CPU with interrupts off, or from an NMI */
 
 static void vg_start(struct perf_event *event, int flags)
 {
@@ -251,9 +255,9 @@ static void vg_start(struct perf_event *event, int flags)
 }
 
 /*
- * Perf stops an event that it does not remove only to throttle it or to change its
- * period: it goes on counting, and does not overflow. At the host a leader that is
- * disabled takes its members along.
+ * When perf stops an event without removing it, it wants to throttle it or to change its
+ * period: the event continues to count, without overflows. The host would disable the
+ * members with a leader.
  */
 void vg_stop(struct perf_event *event, int flags)
 {
@@ -279,7 +283,7 @@ void vg_stop(struct perf_event *event, int flags)
 		vg.abi->flush(c, x);
 }
 
-/* The host's limit may have been reached when it was opened. */
+/* The event may have failed to open because the host's limit was reached. */
 static bool vg_open_again(struct vg_cpu *c, struct vg_event *ev);
 
 static int vg_add(struct perf_event *event, int flags)
@@ -291,10 +295,14 @@ static int vg_add(struct perf_event *event, int flags)
 		return -EAGAIN;
 	if (!ev->opened && !vg_open_again(c, ev))
 		return -EAGAIN;
-	/* One that is still there was removed in this same bracket: no time has passed. */
+	/*
+	 * An event that still has its slot was removed in this same bracket: no time has
+	 * passed.
+	 */
 	if (ev->slot < 0) {
 		if (vg_take_slot(c, ev) < 0) {
-			vg.abi->flush(c, VG_TASK); /* of those that are on their way out */
+			/* Frees the slots of events that are being removed. */
+			vg.abi->flush(c, VG_TASK);
 			if (vg_take_slot(c, ev) < 0)
 				return -EAGAIN;
 		}
@@ -312,7 +320,7 @@ static int vg_add(struct perf_event *event, int flags)
 	return 0;
 }
 
-/* Its count follows at the end of the bracket, which is the same critical section. */
+/* Its count is read at the end of the bracket, in the same critical section. */
 static void vg_del(struct perf_event *event, int flags)
 {
 	struct vg_cpu *c = this_cpu_ptr(vg_cpus);
@@ -357,7 +365,7 @@ static void vg_pmu_enable(struct pmu *pmu)
 	c->disabled = false;
 	c->fresh = false;
 	if (c->lost) {
-		/* Look twice for a while, so that perf rotates. */
+		/* Assume for a while that nothing fits, so that perf rotates. */
 		c->lost = false;
 		c->n_fit = 0;
 		c->careful = jiffies + HZ;
@@ -384,9 +392,9 @@ static bool vg_may_not_fit(struct vg_cpu *c)
 }
 
 /*
- * A group for which the host has no counter now must fail, as perf rotates only then.
- * To know it costs a hypercall per group, so as many as have fitted before are
- * believed to fit.
+ * A group for which the host has no counter now must fail, since perf only rotates on
+ * failure. The test costs a hypercall per group, so as many events as have fitted before
+ * are assumed to fit.
  */
 static int vg_commit_added(struct vg_cpu *c)
 {
@@ -433,7 +441,10 @@ u32 vg_type(const struct perf_event *event)
 	}
 }
 
-/* Of its own: else it need not exclude them, nor itself. */
+/*
+ * This guest may run guests of its own. If it cannot, it need not exclude them, or
+ * itself.
+ */
 static bool vg_may_have_guests(void)
 {
 	return boot_cpu_has(X86_FEATURE_VMX) || boot_cpu_has(X86_FEATURE_SVM);
@@ -457,7 +468,7 @@ u32 vg_flags(const struct perf_event *event)
 	return flags;
 }
 
-/* The id of its leader at the host, or 0. */
+/* The host's id of the event's leader, or 0. */
 static u32 vg_leader(const struct perf_event *event)
 {
 	struct perf_event *leader = event->group_leader;
@@ -480,7 +491,7 @@ static u32 vg_new_id(gfp_t gfp)
 	return id;
 }
 
-/* Interrupts are off. Returns 0, or what the host answers. */
+/* Open an event. Interrupts are off. Returns 0, or the host's error. */
 static int vg_open(struct vg_cpu *c, struct vg_event *ev)
 {
 	int ret;
@@ -521,15 +532,18 @@ static int vg_open_first(struct vg_event *ev)
 			atomic_inc(&vg_generation);
 		return 0;
 	case -VPMU_PV_ENOSPC:
-		/* Not counted for now, which perf says when it never ran. */
+		/*
+		 * The event is not counted for now; perf shows that as one that never
+		 * ran.
+		 */
 		ev->retry = jiffies + HZ / 4 + 1;
 		return 0;
 	case -VPMU_PV_ENOENT:
 	case -VPMU_PV_EACCES:
-	case -VPMU_PV_ENOSYS: /* it has taken its PMU away */
+	case -VPMU_PV_ENOSYS: /* the host has taken the PMU away */
 		return -ENOENT;
 	case -VPMU_PV_EOPNOTSUPP:
-		/* Perf tries again without. */
+		/* On EINVAL perf tries again without the flag. */
 		return vg_flags(ev->event) & VPMU_PV_EVENT_EXCLUDE_GUEST ? -EINVAL : -EOPNOTSUPP;
 	case -VPMU_PV_EINVAL:
 		return -EINVAL;
@@ -540,9 +554,9 @@ static int vg_open_first(struct vg_event *ev)
 }
 
 /*
- * The first period of a frequency: perf begins with 1 otherwise, which floods the
- * guest until it has found a better one. A rate is supposed; perf corrects it within
- * some samples if there are too many, and at each tick if there are too few.
+ * The first period of an event with a frequency. Perf would begin with 1, which floods
+ * the guest until perf finds a better one. A rate is assumed; perf corrects it within
+ * some samples if they are too many, and at each tick if they are too few.
  */
 static void vg_first_period(struct perf_event *event)
 {
@@ -560,7 +574,7 @@ static void vg_first_period(struct perf_event *event)
 	local64_set(&hwc->period_left, hwc->sample_period);
 }
 
-/* A group that can never be enabled as a whole. */
+/* Is a group too large ever to be enabled as a whole? */
 static bool vg_group_too_large(struct perf_event *event)
 {
 	struct perf_event *leader = event->group_leader, *member;
@@ -589,7 +603,7 @@ static void vg_destroy(struct perf_event *event)
 	}
 	event->pmu_private = NULL;
 	if (ret && ret != -VPMU_PV_ENOENT && ret != -VPMU_PV_ENOSYS) {
-		/* The host may write to it, or know its id, for ever. */
+		/* Leak the event: the host may still write to it, or know its id. */
 		pr_warn_once("the host does not close an event: %d\n", ret);
 		return;
 	}

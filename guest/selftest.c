@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Counts a loop of known length through perf: a PMU that counts wrong is worse than
- * none.
+ * A self-test at load: counts a loop of known length through perf. A PMU that counts
+ * wrong is worse than none.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,8 +12,9 @@
 #include "vpmu_guest.h"
 
 #define ROUNDS		100000u
-#define IN_A_ROUND	2u    /* instructions */
-#define BESIDE_MAX	2000u /* ... from reading to reading beside the loop; 200 were seen */
+#define IN_A_ROUND	2u    /* instructions of a round */
+/* Instructions between the two readings, besides the loop; 200 were seen. */
+#define BESIDE_MAX	2000u
 
 static void loop(void)
 {
@@ -22,14 +23,14 @@ static void loop(void)
 	asm volatile("1: dec %0\n\tjnz 1b" : "+r" (rounds));
 }
 
-/* Interrupts are off, and the event is on this CPU. */
+/* Read the event. Interrupts are off, and the event is on this CPU. */
 static u64 count(struct perf_event *event)
 {
 	vg_read(event);
 	return local64_read(&event->count);
 }
 
-/* Why nothing can be said, or NULL with the loop's count. */
+/* Returns the reason why the test is not conclusive, or NULL and the loop's count. */
 static const char *count_loop(struct perf_event *event, u64 *counted)
 {
 	const char *why = NULL;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /sys/bus/event_source/devices/: as the kernel's own x86 PMU has it. */
+/*
+ * sys/bus/event_source/devices/: the format and events, like the kernel's own x86 PMU's.
+ */
 #include <linux/device.h>
 #include <linux/perf_event.h>
 #include <asm/processor.h>
@@ -12,7 +14,7 @@ PMU_FORMAT_ATTR(edge, "config:18");
 PMU_FORMAT_ATTR(inv, "config:23");
 PMU_FORMAT_ATTR(cmask, "config:24-31");
 
-/* AMD's event select goes on in bits 35:32. */
+/* AMD's event select continues in bits 35:32. */
 static ssize_t vg_event12_show(struct device *dev, struct device_attribute *attr, char *page)
 {
 	return sysfs_emit(page, "config:0-7,32-35\n");
@@ -69,8 +71,8 @@ VG_EVENT(amd_cycles_too, cycles, "event=0x76");
 VG_EVENT(amd_branches_too, branches, "event=0xc2");
 
 /*
- * The last two are what perf calls generic events everywhere: only beside another
- * PMU do they need a name here.
+ * The last two are generic events, which perf knows by these names itself. They need a
+ * name here only beside another PMU.
  */
 static struct attribute *vg_intel[] = {
 	&intel_cycles.attr.attr,

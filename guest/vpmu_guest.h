@@ -2,22 +2,22 @@
 /*
  * The guest driver of the paravirtual PMU.
  *
- *	main.c      load and unload, CPUs that come and go, suspend, reboot
- *	detect.c    which host this is
- *	call.c      the hypercall, and the doorbell
- *	pmu.c       perf's side: struct pmu
+ *	main.c      load and unload, CPU hotplug, suspend, reboot
+ *	detect.c    detection of the host
+ *	call.c      the hypercall and the doorbell
+ *	pmu.c       the interface to perf: struct pmu
  *	overflow.c  the NMI
  *	branch.c    branch records
- *	host_v2.c   the host's side, version 2: batches and the shared page
- *	host_v1.c   the same for version 1, of 2010
+ *	host_v2.c   the host's interface, version 2: batches and the shared page
+ *	host_v1.c   version 1, of 2010
  *	sysfs.c     format and events
  *	selftest.c  counts a known loop at load
- *	compat.c    what differs between kernels
+ *	compat.c    differences between kernels
  *
- * Perf asks for changes between pmu_disable and pmu_enable. They are noted in the
- * slots of the CPU (what is wanted, beside what the host does) and the difference
- * goes to the host as one batch at pmu_enable. A CPU's slots are touched on that CPU
- * with interrupts off, and from its NMI handler.
+ * Perf asks for changes between pmu_disable and pmu_enable. They are noted in the slots
+ * of the CPU (the wanted state beside the host's) and the difference goes to the host as
+ * one batch at pmu_enable. A CPU's slots are accessed on that CPU with interrupts off,
+ * and from its NMI handler.
  */
 #ifndef VPMU_GUEST_H
 #define VPMU_GUEST_H
@@ -27,78 +27,84 @@
 
 #include <vpmu/pv_abi.h>
 
-/* Whose batch page and marks: those of the NMI handler are its own. */
+/*
+ * The NMI handler has a batch page and dirty marks of its own, as it may interrupt a
+ * flush.
+ */
 enum vg_context {
-	VG_TASK, /* anything with interrupts off */
+	VG_TASK, /* all code that runs with interrupts off */
 	VG_NMI,
 	VG_CONTEXTS
 };
 
-/* An event of perf that is ours; its pmu_private. */
+/* An event of perf on this PMU; perf_event.pmu_private points to it. */
 struct vg_event {
 	struct perf_event *event;
-	u32 id;          /* at the host */
+	u32 id;          /* id at the host */
 	u32 leader;      /* id that it was opened under; 0: none */
 	bool opened;
-	bool stale;      /* what the host says of it is of before it was opened again */
+	bool stale;      /* the numbers in the slot are older than the event's last opening */
 	bool far;        /* enabled with no overflow in reach: perf has stopped it */
-	s8 slot;         /* of the CPU where it is; -1: none */
+	s8 slot;         /* slot on the event's CPU; -1: none */
 	s8 last;         /* slot that it had last */
-	u32 overflows;   /* that were seen, modulo 2^32 */
-	u64 period;      /* between overflows, as the host has it; 0: once, or never */
-	u64 stretch;     /* so much farther than a period the next overflow was put */
-	u64 enabled;     /* the host's times that were seen */
+	u32 overflows;   /* overflows that were seen, modulo 2^32 */
+	u64 period;      /* period that the host has; 0: one overflow, or none */
+	u64 stretch;     /* distance by which the next overflow was put off beyond a period */
+	u64 enabled;     /* host's times as of the last update */
 	u64 running;
-	u64 more_enabled; /* of them, what is not in perf's time running yet */
+	u64 more_enabled; /* part of them that is not in perf's time running yet */
 	u64 more_running;
-	u64 seen;        /* perf's time running, as it was corrected last */
-	unsigned long retry; /* jiffies: when to try to open it again */
+	u64 seen;        /* perf's time running, as last corrected */
+	unsigned long retry; /* jiffies at which to try to open it again */
 	/* The host writes here, in version 1. */
 	struct vpmu_pv1_event shared __aligned(sizeof(struct vpmu_pv1_event));
 };
 
 struct vg_slot {
 	struct vg_event *ev;
-	bool want;       /* perf has added it */
+	bool want;       /* perf has added the event */
 	bool host;       /* the host has it enabled */
-	bool reload;     /* the host has to be told another period */
-	bool read;       /* its numbers are wanted */
-	bool reopen;     /* the host does not know it any more */
+	bool reload;     /* the host needs another period */
+	bool read;       /* its numbers are to be read */
+	bool reopen;     /* the host no longer knows the event */
 };
 
 struct vg_cpu {
 	struct vpmu_pv_page *page;            /* the host writes here, in version 2 */
 	struct vpmu_pv_branches *branches;    /* likewise */
-	struct perf_branch_stack *brstack;    /* the same for perf; the NMI handler's */
-	u32 branch_seq;                       /* of branches, as it was last */
-	bool frozen;                          /* the host waits with recording for a RESUME */
+	struct perf_branch_stack *brstack;    /* branches in perf's form; the NMI handler's */
+	u32 branch_seq;                       /* branches->seq as of the last look */
+	bool frozen;                          /* the host records no branches until a RESUME */
 	struct vpmu_pv_batch *batch[VG_CONTEXTS];
 	struct vpmu_pv_call *call;            /* [VG_CONTEXTS], for the doorbell */
-	u8 batch_slot[VG_CONTEXTS][VPMU_PV_BATCH_MAX]; /* whose operation it is */
+	u8 batch_slot[VG_CONTEXTS][VPMU_PV_BATCH_MAX]; /* slot of each operation */
 	u32 batch_n[VG_CONTEXTS];
-	u64 dirty[VG_CONTEXTS];               /* slots to be brought in line */
+	u64 dirty[VG_CONTEXTS];               /* slots that differ from what the host has */
 	u64 used;                             /* slots that have an event */
-	u8 next;                              /* slot for the next that never had one here */
-	u64 added;                            /* slots of the transaction */
-	unsigned int txn;                     /* its flags */
+	u8 next;                              /* next slot for an event that has had none here */
+	u64 added;                            /* slots added in the transaction */
+	unsigned int txn;                     /* flags of the transaction */
 	unsigned int n_want;
-	unsigned int n_fit;                   /* so many have all counted at once */
-	unsigned int generation;              /* of n_fit */
-	unsigned long careful;                /* jiffies until which nothing is believed to fit */
-	bool up;                              /* may have events */
+	/* Largest number of events that all counted at once. */
+	unsigned int n_fit;
+	unsigned int generation;              /* vg_generation at which n_fit was seen */
+	unsigned long careful;                /* jiffies until which no group is assumed to fit */
+	bool up;                              /* the CPU may have events */
 	bool disabled;                        /* between pmu_disable and pmu_enable */
 	bool fresh;                           /* all samplers were read in this bracket */
 	bool nmi_busy;
-	bool lost;                            /* what was enabled found no counter */
-	bool late;                            /* an NMI may come whose reason is done with */
-	unsigned long late_ip;                /* ... at once: what the last one interrupted */
-	u64 late_until;                       /* local clock, ns */
-	u64 nmi_end, nmi_took;                /* of the last handler; ns */
-	bool crowded;                         /* handlers leave too little time between them */
+	bool lost;                            /* an enabled event found no counter */
+	/* An NMI may arrive whose overflows are handled already. */
+	bool late;
+	/* Likewise, if it interrupts this instruction: the last NMI's. */
+	unsigned long late_ip;
+	u64 late_until;                       /* local clock, ns: end of both */
+	u64 nmi_end, nmi_took;                /* end and duration of the last handler, ns */
+	bool crowded;                         /* handlers follow each other too closely */
 	struct vg_slot slot[VPMU_PV_SLOTS];
 };
 
-/* What the host says of an event. */
+/* The host's numbers of an event. */
 struct vg_numbers {
 	u64 count;
 	u64 enabled, running; /* 0 in version 1 */
@@ -106,39 +112,45 @@ struct vg_numbers {
 };
 
 /*
- * A version of the host's interface. All on the CPU @c with interrupts off, or in
- * its NMI handler.
+ * The operations of one version of the host's interface. All are called on the CPU @c
+ * with interrupts off, or in its NMI handler.
  */
 struct vg_abi {
 	unsigned int version;
 	int (*up)(struct vg_cpu *c);     /* the CPU may have events from now on */
-	void (*down)(struct vg_cpu *c);  /* the host disables them all */
+	void (*down)(struct vg_cpu *c);  /* the host disables all of the CPU's events */
 	void (*reset)(void);             /* the host closes everything */
 	int (*open)(struct vg_cpu *c, struct vg_event *ev);
 	int (*close)(struct vg_cpu *c, struct vg_event *ev);
-	/* Bring the dirty slots in line. */
+	/* Make the host match the dirty slots. */
 	void (*flush)(struct vg_cpu *c, enum vg_context x);
-	/* Slots of which the host says that they overflowed; each is said once. */
+	/*
+	 * Returns the slots that the host reports as overflowed; each overflow is
+	 * reported once.
+	 */
 	u64 (*overflowed)(struct vg_cpu *c);
-	/* How often @ev has overflowed since the last call. */
+	/* Returns the number of overflows of @ev since the last call. */
 	u32 (*take)(struct vg_cpu *c, struct vg_event *ev);
-	/* False: nothing is known. Does not ask the host. */
+	/*
+	 * Read the shared numbers, without a hypercall. Returns false if they are not
+	 * known.
+	 */
 	bool (*look)(struct vg_cpu *c, struct vg_event *ev, struct vg_numbers *n);
 };
 
-/* What was found at load; constant from then on, but for dead. */
+/* The host's properties, found at load and constant from then on; only dead changes. */
 struct vg {
 	const struct vg_abi *abi;
 	struct pmu *pmu;
-	u32 hypercall;     /* 0: there is none, the doorbell is rung */
-	bool vmmcall;      /* a hypercall is AMD's instruction */
+	u32 hypercall;     /* number of the hypercall; 0: use the doorbell */
+	bool vmmcall;      /* the hypercall is AMD's instruction */
 	u32 features;      /* VPMU_PV_HAS_... */
 	u32 n_ids;
 	u32 n_slots;
 	u32 n_counters;    /* events that perf may have enabled at once on a CPU */
 	u64 hz;            /* unit of the host's times; 0: unknown */
 	bool raw;          /* there is no other PMU: generic events are ours too */
-	bool dead;         /* the host has been told that all is over */
+	bool dead;         /* the host has been told that this kernel is ending */
 };
 
 extern struct vg vg;
@@ -160,10 +172,10 @@ int vg_detect(unsigned int counters);
 
 /* call.c */
 long vg_hypercall(u32 nr, unsigned long a0, unsigned long a1, unsigned long a2);
-/* With an address in two halves, as both versions want it. */
+/* A hypercall with an address, in two halves as both versions expect it. */
 long vg_hypercall_at(u32 nr, unsigned long op, const void *at);
 
-/* An operation of version 2, by whichever way there is. With interrupts off. */
+/* An operation of version 2, by hypercall or doorbell. With interrupts off. */
 long vg_call(u32 op, u64 address);
 
 /* pmu.c */
@@ -171,19 +183,19 @@ int vg_pmu_register(void);
 void vg_pmu_unregister(void);
 void vg_mark(struct vg_cpu *c, enum vg_context x, unsigned int slot);
 void vg_free_slot(struct vg_cpu *c, unsigned int slot);
-/* Bring perf's count up to what the host has said. */
+/* Bring perf's count up to the host's. */
 void vg_update(struct vg_cpu *c, struct vg_event *ev);
-/* The host has opened it anew: it begins at 0. */
+/* The host has opened the event again: its numbers begin at 0. */
 void vg_begin(struct vg_event *ev);
-/* Left and period for the host; both 0: it does not sample. */
+/* The distance to the next overflow and the period, for the host; both 0: no sampling. */
 void vg_distance(struct vg_event *ev, u64 *left, u64 *period);
 /* Does the host need another period? */
 bool vg_other_period(const struct vg_event *ev);
-/* If so, mark it. */
+/* Mark the slot if the host needs another period. */
 void vg_repeat(struct vg_cpu *c, struct vg_event *ev);
 void vg_read(struct perf_event *event);
 void vg_stop(struct perf_event *event, int flags);
-/* Of an event's attributes, for the host. */
+/* The event's type and flags in the host's interface. */
 u32 vg_type(const struct perf_event *event);
 u32 vg_flags(const struct perf_event *event);
 
@@ -193,11 +205,11 @@ void vg_overflow_exit(void);
 
 /* branch.c */
 int vg_branch_init(const struct perf_event *event);
-/* What the host need not record for it. */
+/* The VPMU_PV_SUPPRESS_... bits for records that the event does not need. */
 u32 vg_branch_suppress(const struct perf_event *event);
-/* Of an event that overflowed just now, in its NMI handler. */
+/* The records of an event that overflowed just now, in its NMI handler. */
 struct perf_branch_stack *vg_branch_read(struct vg_cpu *c, const struct perf_event *event);
-/* Find out whether the host waits. */
+/* Note whether the host has stopped recording and waits for a RESUME. */
 void vg_branch_thaw(struct vg_cpu *c);
 
 /* sysfs.c */
