@@ -31,7 +31,9 @@ static void vpmu_kvm_reset_all(void *opaque)
     vpmu_kvm_vm_reset(the_vm.vm);
 }
 
-/* Events are made anew, of the new host; one that it does not have is lost */
+/*
+ * Events are created again on the new host; one that it does not have is lost
+ */
 static int vpmu_kvm_load(void *opaque, const void *data, size_t size,
                          char **why)
 {
@@ -69,7 +71,7 @@ static bool vpmu_kvm_vm_make(CPUState *cs, const X86VPMUProps *p, Error **errp)
     return true;
 }
 
-/* An AMD's guest looks for KVM's vPMU whatever CPUID says */
+/* An AMD guest looks for KVM's vPMU whatever CPUID says */
 void x86_vpmu_kvm_realize(X86CPU *cpu)
 {
     const char *pv = vpmu_given(cpu->vpmu_props.pv);

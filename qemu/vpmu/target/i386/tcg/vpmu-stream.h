@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What translation knows of a block's words: see vpmu-stream.c.inc. */
+/* The translator's state of a block's words: see vpmu-stream.c.inc. */
 #ifndef I386_TCG_VPMU_STREAM_H
 #define I386_TCG_VPMU_STREAM_H
 
-/* Loads of a block by registers that the block has not set before */
+/*
+ * Maximum number of loads addressed by registers that the block has not set
+ * before
+ */
 #define X86_STREAM_FIRST 8
 /* Slots beyond one that a LOOP takes: 6 cycles of Icelake, 5 wide (uops.info) */
 #define X86_STREAM_LOOP 29
 
 typedef struct X86VPMUStream {
     bool on;
-    bool repeat;         /* words are stored where stream_at is */
-    bool modify;         /* what is stored next is what has been loaded */
+    bool repeat;         /* words go to stream_at, not to the block */
+    bool modify;         /* the next store writes the value just loaded */
     uint8_t again;       /* 1: the instruction has a word already */
-    TCGv_ptr block;      /* where the block's words begin */
-    TCGOp *more, *advance; /* what gen_stream_stop() puts numbers into */
+    TCGv_ptr block;      /* address of the block's words */
+    TCGOp *more, *advance; /* operands that gen_stream_stop() fills in */
     TCGOp *load;         /* sets the low bits of the instruction's load */
-    uint32_t words;      /* of accesses */
-    uint32_t loose;      /* of this iteration */
+    uint32_t words;      /* number of accesses' words */
+    uint32_t loose;      /* number of this iteration's words */
     uint32_t uops, divides;
-    /* Sets of general registers: what the instruction's address is made of; what
-       the block has set; what of it comes out of a load */
+    /*
+     * Sets of general registers: sources of the instruction's address;
+     * registers that the block has set; those of them that come out of a load
+     */
     uint32_t address, written, from_load;
     bool loops;          /* the block jumps to its own start */
     uint8_t n_first;
@@ -47,7 +52,7 @@ static inline void x86_stream_set(X86VPMUStream *st, int n, uint32_t sources)
     }
 }
 
-/* What x86_stream_cut() finds of an instruction, beside CC_OP */
+/* Data that x86_stream_cut() needs of an instruction, beside CC_OP */
 static inline uint64_t x86_stream_data(const X86VPMUStream *st, uint32_t cc_op)
 {
     return cc_op | (uint64_t)st->words << 32 |

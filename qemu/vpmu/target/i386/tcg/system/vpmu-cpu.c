@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The performance monitoring unit as a part of a CPU under TCG: which one it
- * gets by vendor, family and properties, what CPUID says of it, its start, end
- * and reset, and how it migrates.
+ * The performance monitoring unit as a part of a CPU under TCG: the choice of
+ * a PMU by vendor, family and properties; CPUID; realize, unrealize and
+ * reset; migration.
  */
 
 #include "qemu/osdep.h"
@@ -16,7 +16,10 @@
 #include "kvm/vpmu-kvm-glue.h"
 #include "vpmu-internal.h"
 
-/* What CPUID calls the crystal: QEMU's local APIC timer runs at this rate */
+/*
+ * Frequency of the crystal in CPUID: QEMU's local APIC timer runs at this
+ * rate
+ */
 #define VPMU_CRYSTAL_HZ 1000000000u
 #define VPMU_RATE_UNIT_HZ 200000000u
 
@@ -52,7 +55,7 @@ static const struct vpmu_model *vpmu_model_of(const CPUX86State *env)
         return NULL;
     }
     if (family < 6 || family > UINT8_MAX) {
-        return NULL; /* no vendor's had one before */
+        return NULL; /* no CPU of the vendor had a PMU before */
     }
     model |= (env->cpuid_version >> 12) & 0xf0;
     return vpmu_model_find(vendor, family, model);
@@ -71,7 +74,10 @@ static const struct vpmu_model *vpmu_arch_model(const X86CPU *cpu)
     return tcg_enabled() && cpu->enable_pmu ? vpmu_model_of(&cpu->env) : NULL;
 }
 
-/* Of branch records: lbr-fmt where it was given, else the model's; 0: none */
+/*
+ * The format of branch records: lbr-fmt if it was given, else the model's; 0:
+ * none
+ */
 static uint64_t vpmu_lbr_format(const X86CPU *cpu,
                                 const struct vpmu_model *model)
 {
@@ -116,7 +122,10 @@ uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w)
     }
 }
 
-/* Since when AMD's CPUs have these: Bulldozer, Zen 4 and, of all kinds, Zen 5 */
+/*
+ * First families of AMD's CPUs with these: Bulldozer; all of Zen 5 (Zen 4 is
+ * a model)
+ */
 #define VPMU_FAMILY_PERFCORE  0x15
 #define VPMU_FAMILY_PERFMONV2 0x1a
 
@@ -130,12 +139,12 @@ uint64_t x86_vpmu_defaults(X86CPU *cpu, FeatureWord w)
     }
     if (w == FEAT_8000_0022_EAX && family < VPMU_FAMILY_PERFMONV2 &&
         model && !model->family) {
-        return 0; /* what its silicon has is not known */
+        return 0; /* the features of its silicon are unknown */
     }
     return x86_vpmu_features(cpu, w);
 }
 
-/* The rates of clocks are in 15H and 16H, version 6's bitmaps in 23H */
+/* Leaves 15H and 16H have the clock rates, 23H version 6's bitmaps */
 uint32_t x86_vpmu_level(const X86CPU *cpu)
 {
     const struct vpmu_model *model = vpmu_arch_model(cpu);
@@ -157,7 +166,7 @@ uint32_t x86_vpmu_xlevel(const X86CPU *cpu)
                ? 0x80000022 : 0;
 }
 
-/* What counts for the guest: the whole PMU of the modelled host, or its perf */
+/* The counting part: the whole PMU of the modelled host, or the host's perf */
 
 static void vpmu_init_direct(X86VPMU *v, struct vpmu_provider **provider)
 {
@@ -209,7 +218,7 @@ static void vpmu_fini_perf(X86VPMU *v)
 }
 
 /*
- * PerfMonV2 goes with PerfCtrExtCore unless it was asked for by name; then
+ * PerfMonV2 follows PerfCtrExtCore. If it was asked for by name without that,
  * libvpmu refuses it.
  */
 static void vpmu_amd_settings(X86CPU *cpu, struct vpmu_arch_config *arch)
@@ -228,7 +237,7 @@ static void vpmu_amd_settings(X86CPU *cpu, struct vpmu_arch_config *arch)
         features[FEAT_8000_0022_EAX] &= ~CPUID_8000_0022_EAX_PERFMON_V2;
     } else {
         arch->capabilities |= VPMU_CAP_AMD_FREEZE & arch->model->capabilities;
-        if (cpu->lbr_fmt) { /* not given, or not 0 */
+        if (cpu->lbr_fmt) { /* lbr-fmt was not given, or is not 0 */
             arch->capabilities |= VPMU_CAP_AMD_LBR & arch->model->capabilities;
         }
     }
@@ -240,7 +249,7 @@ static void vpmu_amd_settings(X86CPU *cpu, struct vpmu_arch_config *arch)
     }
 }
 
-/* Versions that have none, or another kind of it */
+/* These versions have no PEBS, or another kind of it */
 static bool vpmu_no_pebs(const struct vpmu_arch_config *arch)
 {
     uint8_t version = arch->version ?: arch->model->version;
@@ -274,11 +283,14 @@ static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
     }
     arch->ops = &v->vm->ops;
     arch->ctx = v;
-    /* hypervisor=off: nothing that bare metal does not have */
+    /* With hypervisor=off the guest gets only what bare metal has */
     arch->cpuid_base = features[FEAT_1_ECX] & CPUID_EXT_HYPERVISOR
                            ? X86_VPMU_CPUID_BASE : 0;
     arch->filter = v->vm->filter ? &v->vm->filter->filter : NULL;
-    /* Of what the CPU can have; the paging in force does not matter */
+    /*
+     * The widest linear address of the CPU; the paging mode in force is
+     * irrelevant
+     */
     arch->linear_bits = features[FEAT_7_0_ECX] & CPUID_7_0_ECX_LA57 ? 57 : 48;
 }
 
@@ -333,7 +345,7 @@ static bool vpmu_init(X86VPMU *v, Error **errp)
     return false;
 }
 
-/* Under KVM there is the paravirtual one alone, which KVM's code makes */
+/* KVM has only the paravirtual PMU, which KVM's code creates */
 static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
 {
     const char *pv = kvm_enabled() ? vpmu_given(p->pv) : NULL;
@@ -454,12 +466,12 @@ void x86_vpmu_reset(X86CPU *cpu, bool init)
         if (v->uarch.model && !init) {
             vpmu_uarch_cold(v);
         }
-        /* CPU reset has cleared hflags, whatever the demand still is */
+        /* CPU reset has cleared hflags, but the demand may remain */
         vpmu_arm(v);
     }
 }
 
-/* The PMUs' own leaves */
+/* The PMUs' own CPUID leaves */
 static bool vpmu_cpuid(const X86VPMU *v, uint32_t leaf, uint32_t subleaf,
                        struct vpmu_cpuid *regs)
 {
@@ -483,7 +495,10 @@ bool x86_vpmu_cpuid(X86CPU *cpu, uint32_t leaf, uint32_t subleaf,
     }
     switch (leaf) {
     case 0x15:
-        /* TSC and the APIC's timer, in which guests count the crystal */
+        /*
+         * The rates of the TSC and of the APIC's timer, which guests call the
+         * crystal
+         */
         *eax = VPMU_CRYSTAL_HZ / VPMU_RATE_UNIT_HZ;
         *ebx = VPMU_TSC_HZ / VPMU_RATE_UNIT_HZ;
         *ecx = VPMU_CRYSTAL_HZ;
@@ -555,7 +570,7 @@ static int vpmu_post_load(void *opaque, int version_id)
                      why->what, why->asked, why->available);
         return ret;
     }
-    /* hflags came without the PMU's bits */
+    /* The incoming hflags lack the PMU's bits */
     vpmu_arm(v);
     x86_vpmu_efer(&cpu->env);
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The performance monitoring units of a VM under TCG: what a monitor can ask
- * and change. Each vCPU answers on its own thread, between two blocks.
+ * The performance monitoring units of a VM under TCG: the monitor's queries
+ * and changes. Each vCPU answers on its own thread, between two blocks.
  */
 
 #include "qemu/osdep.h"
@@ -29,7 +29,7 @@ typedef struct VPMUWork {
     void *data;
 } VPMUWork;
 
-/* A vCPU that is halted has not served yet what others have closed on it */
+/* A vCPU that is halted has not noticed yet that others closed its events */
 static void vpmu_work_on_cpu(CPUState *cs, run_on_cpu_data data)
 {
     X86VPMU *v = X86_CPU(cs)->vpmu;
@@ -48,7 +48,7 @@ static void vpmu_do(X86VPMU *v, void (*func)(X86VPMU *v, void *data),
     run_on_cpu(CPU(v->cpu), vpmu_work_on_cpu, RUN_ON_CPU_HOST_PTR(&work));
 }
 
-/* Query of the guest's side */
+/* The guest's side */
 
 static VpmuCounter *vpmu_query_counter(X86VPMU *v, unsigned int pmc)
 {
@@ -91,7 +91,7 @@ static VpmuSlot *vpmu_query_slot(X86VPMU *v, unsigned int slot)
     }
     s->slot = slot;
     if (ev) {
-        /* Only the guest's events come through a provider */
+        /* Only the guest's events have a provider */
         s->owner = ev->provider ? VPMU_SLOT_OWNER_GUEST : VPMU_SLOT_OWNER_HOST;
         s->has_number = true;
         s->number = ev->index;
@@ -122,7 +122,7 @@ static VpmuBranchRecords *vpmu_query_lbr(X86VPMU *v)
     return r;
 }
 
-/* Selectors programmed in vain, those of all vCPUs together */
+/* Selectors that are programmed but not counted, of all vCPUs together */
 static void vpmu_query_told(VpmuToldList **list, const struct vpmu_told *row)
 {
     g_autofree char *select = g_strdup_printf("0x%" PRIx64, row->select);
@@ -305,7 +305,7 @@ static VPMUHostEvent *vpmu_host_event_find(uint32_t id, Error **errp)
     return NULL;
 }
 
-/* @n_cpus: one more than the highest index */
+/* @n_cpus: highest index plus one */
 static X86VPMU *vpmu_by_index(int index, int *n_cpus)
 {
     X86VPMU *found = NULL;
@@ -323,7 +323,7 @@ static X86VPMU *vpmu_by_index(int index, int *n_cpus)
     return found;
 }
 
-/* Of the vCPU's own thread */
+/* Arguments of an open on the vCPU's own thread */
 typedef struct VPMUOpen {
     VPMUHostEvent *e;
     const struct vpmu_perf_attr *attr;
@@ -349,8 +349,8 @@ static void vpmu_open_error(Error **errp, const char *spec, int ret)
               "excludes guests (option H), or pmu-policy=shared";
         break;
     case VPMU_ENOENT:
-        why = "nobody here counts this event; needed: one that 'vpmu list' "
-              "calls exact";
+        why = "no counter here counts this event; needed: one that "
+              "'vpmu list' calls exact";
         break;
     case VPMU_EINVAL:
         why = "its options exclude each other, or it fits on no counter";
@@ -472,7 +472,7 @@ static void vpmu_enable_on_cpu(X86VPMU *v, void *data)
 {
     VPMUHostEvent *e = data;
 
-    vpmu_perf_enable(&e->event); /* its state tells what has become of it */
+    vpmu_perf_enable(&e->event); /* the event's state shows the outcome */
 }
 
 static void vpmu_disable_on_cpu(X86VPMU *v, void *data)
@@ -537,7 +537,7 @@ static void vpmu_filter_on_cpu(X86VPMU *v, void *data)
 {
     const VPMUFilter *f = data;
 
-    /* What was parsed has been checked */
+    /* The parsed filter has been checked */
     if (vpmu_arch_filter(v->arch, f ? &f->filter : NULL)) {
         g_assert_not_reached();
     }

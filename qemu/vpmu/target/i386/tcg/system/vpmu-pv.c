@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The paravirtual performance monitoring unit of a VM under TCG: what libvpmu
- * needs of the guest's memory, and its state.
+ * The paravirtual performance monitoring unit of a VM under TCG: guest
+ * memory, set-up and migration.
  */
 
 #include "qemu/osdep.h"
@@ -23,17 +23,17 @@
 #include "system/runstate.h"
 #include "vpmu-internal.h"
 
-/* A saved event, and all the rest, are shorter than this */
+/* No saved state is longer, with any number of events */
 #define VPMU_PV_STATE_MAX (8 * MiB)
 
-/* KVM's block of CPUID leaves: nothing of it but version 1 */
+/* KVM's block of CPUID leaves, which offers version 1 and nothing else */
 #define VPMU_KVM_SIGNATURE_EBX 0x4b4d564bu /* "KVMK" */
 #define VPMU_KVM_SIGNATURE_ECX 0x564b4d56u /* "VMKV" */
 #define VPMU_KVM_SIGNATURE_EDX 0x0000004du /* "M" */
 
 /*
- * Guest memory: RAM as devices see it, from whichever vCPU or mode, and nothing
- * behind which there is a device.
+ * Guest memory is RAM as devices see it, from any vCPU and in any mode, and
+ * nothing that a device backs.
  */
 #define VPMU_RAM ((MemTxAttrs) { .memory = 1 })
 
@@ -65,7 +65,7 @@ static void *vpmu_op_gpa_map(void *ctx, uint64_t gpa, uint32_t size)
     return qemu_map_ram_ptr(mr->ram_block, at);
 }
 
-/* Its last reference may go: that wants the BQL. */
+/* This may drop the last reference, which needs the BQL. */
 static void vpmu_op_gpa_unmap(void *ctx, void *at, uint32_t size)
 {
     BQL_LOCK_GUARD();
@@ -79,7 +79,7 @@ static void vpmu_op_gpa_dirty(void *ctx, void *at, uint32_t size)
     uint8_t clean;
 
     RCU_READ_LOCK_GUARD();
-    mr = memory_region_from_host(at, &start); /* it is mapped */
+    mr = memory_region_from_host(at, &start); /* never NULL: it is mapped */
     start += memory_region_get_ram_addr(mr);
     clean = memory_region_get_dirty_log_mask(mr);
     if (clean) {
@@ -131,7 +131,7 @@ void vpmu_pv_hooks(struct vpmu_ops *ops)
     ops->unlock = vpmu_op_unlock;
 }
 
-/* What the guest sees */
+/* CPUID */
 
 bool vpmu_pv_kvm_cpuid(const X86VPMU *v, uint32_t leaf, struct vpmu_cpuid *regs)
 {
@@ -315,7 +315,7 @@ static int vpmu_pv_load(void *opaque, const void *data, size_t size, char **why)
     }
     CPU_FOREACH(cs) {
         if (X86_CPU(cs)->vpmu) {
-            /* hflags came without the PMU's bits */
+            /* The incoming hflags lack the PMU's bits */
             vpmu_arm(X86_CPU(cs)->vpmu);
         }
     }
@@ -346,7 +346,7 @@ static bool vpmu_pv_vm_new(VPMUVm *vm, const struct vpmu_provider *provider,
     if (vm->pv_calls & VPMU_PV_CALL_DOORBELL) {
         cfg.features |= VPMU_PV_HAS_DOORBELL;
     }
-    /* Only a scheduler knows groups, and who has the branch records */
+    /* Only a scheduler supports groups and shares the branch records */
     if (vm->policy != VPMU_HOST_POLICY_DIRECT) {
         cfg.features |= VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_BRANCHES;
     }
@@ -388,7 +388,9 @@ bool vpmu_pv_attach(X86VPMU *v, struct vpmu_provider *provider, Error **errp)
         return false;
     }
     pv = g_malloc0(vm->pv_vcpu_size);
-    /* Others may run already: they find it when it is complete, or do not */
+    /*
+     * Other vCPUs may run already: they find this one complete, or not at all
+     */
     if (vpmu_pv_init(pv, vm->pv, CPU(v->cpu)->cpu_index, provider, &vm->ops,
                      v)) {
         error_setg(errp, "pmu-pv: vCPU %d: found a machine of %" PRIu32
@@ -398,7 +400,7 @@ bool vpmu_pv_attach(X86VPMU *v, struct vpmu_provider *provider, Error **errp)
         return false;
     }
     v->pv = pv;
-    /* Loaded after every vCPU's own state: the last one has come just now */
+    /* Load it after all vCPUs' own state: the last vCPU may be this one */
     vpmu_pv_state_register(&vm->pv_state);
     return true;
 }

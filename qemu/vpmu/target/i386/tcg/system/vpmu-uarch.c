@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The modelled CPU of a vCPU under TCG: the stream of what it executes, which
- * translated code stores into a buffer (vpmu-stream.c.inc), and libvpmu's model,
- * which goes through it in batches.
+ * The modelled CPU of a vCPU under TCG: translated code stores a stream of
+ * what it executes into a buffer (vpmu-stream.c.inc), and libvpmu's model
+ * runs it in batches.
  *
- * Where code is in the middle of a block, words of its end are not stored yet.
- * So the buffer is gone through between two blocks, or within the last
- * instruction of one.
+ * In the middle of a block the words of its rest are not stored yet.  So the
+ * buffer is run between two blocks, or within the last instruction of one.
  *
- * While no deadline is near, a thread of the model's own goes through full buffers
- * and the vCPU fills another one.  The model is that thread's from stream_hand()
- * to stream_join(); whoever looks at it joins first, so what it counts is the same.
+ * While no deadline is near, a thread of the model's own runs full buffers
+ * and the vCPU fills another one.  The model belongs to that thread from
+ * stream_hand() to stream_join(); any other access joins first, so the counts
+ * are the same.
  */
 
 #include "qemu/osdep.h"
@@ -31,9 +31,10 @@ QEMU_BUILD_BUG_ON(X86_STREAM_SPARE * 8 > X86_STREAM_FULL);
 /* ---- the model's thread ---- */
 
 /*
- * Full buffers wait in a queue.  It begins when half of them are full and goes on
- * until none is; a vCPU that has filled all waits until half are free.  So neither
- * sleeps often.  Under @lock, but for the model of who says @running.
+ * Full buffers wait in a queue.  The thread starts when half of the buffers
+ * are full and runs until none is; a vCPU that has filled all waits until
+ * half are free.  So neither sleeps often.  Everything is under @lock, except
+ * the model while @running.
  */
 typedef struct X86StreamThread {
     QemuThread thread;
@@ -45,8 +46,9 @@ typedef struct X86StreamThread {
         size_t n;
     } job[X86_STREAM_BUFFERS];
     unsigned int first, queued;
-    bool running;                      /* it goes through the first job */
-    bool joining;                      /* it is to leave the others alone */
+    bool running;                      /* the thread runs the first job */
+    /* The thread must not start another job. */
+    bool joining;
     bool quit;
 } X86StreamThread;
 
@@ -89,7 +91,7 @@ static void *stream_thread(void *opaque)
     return NULL;
 }
 
-/* The model is the vCPU's own thread's again, and what it has counted is known. */
+/* Return the model to the vCPU's own thread, with all counts up to date. */
 static void stream_join(X86VPMU *v)
 {
     X86StreamThread *t = v->uarch.thread;
@@ -144,7 +146,10 @@ static void stream_thread_end(X86VPMU *v)
     v->uarch.thread = NULL;
 }
 
-/* Goes on with the next buffer, as soon as one is free. */
+/*
+ * Hand the buffer to the thread and go on with the next, as soon as one is
+ * free.
+ */
 static void stream_hand(X86VPMU *v, const uint64_t *words, size_t n)
 {
     X86StreamThread *t = v->uarch.thread;
@@ -186,13 +191,13 @@ static void stream_put(X86VPMU *v, uint64_t word)
     }
 }
 
-/* Blocks of this CPU that are made now store words */
+/* Do blocks that are translated now store words? */
 static bool stream_on(const X86VPMU *v)
 {
     return CPU(v->cpu)->tcg_cflags & CF_TARGET_3;
 }
 
-/* What happens now belongs to the stream */
+/* Do the accesses of helpers belong to the stream now? */
 static bool stream_hears(const X86VPMU *v)
 {
     return stream_on(v) && x86_stream_wanted(&v->cpu->env,
@@ -216,9 +221,9 @@ static void stream_empty(X86VPMU *v)
 }
 
 /*
- * Where only programs are modelled, what runs while nobody counts is passed over,
- * and each program and each measurement begins with a cold CPU.  So what ran
- * before, and what is switched to in between, makes no difference.
+ * With user_only the model skips what runs while nothing is counted, and each
+ * program and each measurement begins with a cold CPU.  So neither earlier
+ * programs nor those that are switched to in between make a difference.
  */
 static bool stream_passed_over(X86VPMU *v)
 {
@@ -248,8 +253,8 @@ void vpmu_uarch_restart(X86VPMU *v)
 }
 
 /*
- * An instruction that accesses the PMU has not retired yet: of its block, whose
- * last one it is, all others are gone through, and it remains.
+ * An instruction that accesses the PMU has not retired yet.  It is the last
+ * of its block: run all others of the block, and keep this one.
  */
 static void stream_keep_last(X86VPMU *v, uint64_t *kept)
 {
@@ -301,7 +306,10 @@ void vpmu_stream_drain(X86VPMU *v)
     }
 }
 
-/* More than a word makes of a count, but for long blocks that are cold */
+/*
+ * Upper bound of what a word adds to a count, except for long blocks that are
+ * cold
+ */
 static unsigned int stream_most_of_word(int count)
 {
     switch (count) {
@@ -313,7 +321,7 @@ static unsigned int stream_most_of_word(int count)
     case VPMU_UARCH_LOADS ... VPMU_UARCH_LOAD_DRAM:
     case VPMU_UARCH_READ_L2 ... VPMU_UARCH_RFO_DRAM:
     case VPMU_UARCH_DTLB_LOAD_L2 ... VPMU_UARCH_DTLB_STORE_WALK:
-        return 2;                      /* of one access: lines */
+        return 2;                      /* lines of one access */
     default:
         return 64;                     /* lines of a block, and prefetches */
     }
@@ -331,7 +339,7 @@ bool vpmu_stream_reached(const X86VPMU *v)
     return false;
 }
 
-/* Words that can be gone through before any count can come to its deadline */
+/* Number of words that can run before any count can reach its deadline */
 static uint64_t stream_before_deadline(const X86VPMU *v)
 {
     uint64_t words = UINT64_MAX;
@@ -349,7 +357,7 @@ static uint64_t stream_before_deadline(const X86VPMU *v)
     return words;
 }
 
-/* The nearer a deadline the shorter is a batch, down to one block. */
+/* The nearer a deadline, the shorter a batch, down to one block. */
 void vpmu_stream_arm(X86VPMU *v)
 {
     X86VPMUHot *hot = &v->cpu->env.vpmu;
@@ -373,8 +381,8 @@ void vpmu_stream_arm(X86VPMU *v)
 }
 
 /*
- * The buffer is full, between two blocks.  Another one is filled while this one is
- * gone through, unless a deadline may come with any.
+ * The buffer is full, between two blocks.  Another one is filled while this
+ * one runs, unless any may reach a deadline.
  */
 bool vpmu_stream_full(X86VPMU *v)
 {
@@ -400,8 +408,9 @@ bool vpmu_stream_full(X86VPMU *v)
 }
 
 /*
- * The block is left before its last @insns_left instructions: their words go,
- * those of a repeated instruction's iterations and of helpers stay.
+ * The block is left before its last @insns_left instructions: drop their
+ * words, and keep those of a repeated instruction's iterations and of
+ * helpers.
  */
 void vpmu_stream_cut(X86VPMU *v, const TranslationBlock *tb, int insns_left,
                      const uint64_t *data)
@@ -431,7 +440,7 @@ void vpmu_stream_cut(X86VPMU *v, const TranslationBlock *tb, int insns_left,
     hot->stream_block = NULL;
 }
 
-/* ---- what is no translated code ---- */
+/* ---- accesses of helpers, and events ---- */
 
 static void stream_access(X86VPMU *v, vaddr addr, int log2, MMUAccessType type)
 {
@@ -451,7 +460,7 @@ void x86_stream_accessed(CPUState *cs, vaddr addr, unsigned size,
     }
 }
 
-/* As often as it has lines: a wide CPU takes a whole one at once */
+/* One access per line: a wide CPU accesses a whole line at once */
 void x86_stream_area(CPUX86State *env, vaddr addr, unsigned size,
                      MMUAccessType type, uintptr_t ra)
 {
@@ -473,7 +482,7 @@ void x86_stream_unmap(CPUX86State *env, vaddr addr, bool all)
     if (!v || !v->uarch.model || !stream_on(v)) {
         return;
     }
-    /* Words before it are of the program and the translation that were */
+    /* Earlier words belong to the former program and translation */
     vpmu_stream_drain(v);
     if (!v->vm->uarch->linear) {
         stream_put(v, VPMU_UARCH_WORD(addr, VPMU_UARCH_UNMAP) |
@@ -481,7 +490,7 @@ void x86_stream_unmap(CPUX86State *env, vaddr addr, bool all)
     }
 }
 
-/* An interrupt, or an exception that is no instruction's purpose */
+/* An interrupt, or an exception that is not an instruction's purpose */
 void vpmu_stream_event(X86VPMU *v)
 {
     CPUX86State *env = &v->cpu->env;
@@ -504,8 +513,9 @@ void vpmu_stream_event(X86VPMU *v)
 /* ---- translation ---- */
 
 /*
- * An entry of a table, if it is present.  Only of memory: a device would want the
- * BQL, and whoever has that may wait for the model's thread.
+ * Read a table's entry, and return whether it is present.  Only RAM is read:
+ * a device would need the BQL, and its holder may wait for the model's
+ * thread.
  */
 static bool stream_entry(X86VPMU *v, uint64_t address, unsigned bytes,
                          uint64_t *entry)
@@ -526,7 +536,7 @@ static bool stream_entry(X86VPMU *v, uint64_t address, unsigned bytes,
     return *entry & PG_PRESENT_MASK;
 }
 
-/* Tables of 512 or 1024 entries, the first of which says @level */
+/* Tables of 512 or 1024 entries, beginning at @level */
 static bool stream_walk(X86VPMU *v, uint64_t table, int level, unsigned bytes,
                         uint64_t linear, uint64_t *page, uint8_t *shift)
 {
@@ -551,8 +561,8 @@ static bool stream_walk(X86VPMU *v, uint64_t table, int level, unsigned bytes,
 }
 
 /*
- * A walk of the guest's tables that changes nothing.  What cannot be translated
- * any more, as another vCPU has changed the tables meanwhile, is taken as it is.
+ * Walk the guest's tables without changing them.  If another vCPU has changed
+ * them so that the address is no longer mapped, it is used untranslated.
  */
 static uint64_t stream_translate(void *ctx, uint64_t linear, uint8_t *shift)
 {
@@ -625,7 +635,7 @@ static const UarchName *uarch_name(const UarchName *table, size_t n,
     return NULL;
 }
 
-/* Sets times ways, or 0 */
+/* Parse sets times ways, or 0 */
 static bool uarch_geometry(struct vpmu_uarch_geometry *g, const char *value)
 {
     unsigned int sets, ways;
@@ -750,7 +760,7 @@ static void uarch_config(X86VPMU *v, struct vpmu_uarch_config *cfg)
     };
 }
 
-/* What it has counted stays */
+/* Its counts are kept */
 void vpmu_uarch_cold(X86VPMU *v)
 {
     const struct vpmu_uarch_counts *counts = vpmu_uarch_counts(v->uarch.model);
@@ -779,7 +789,7 @@ void vpmu_uarch_threshold_set(X86VPMU *v, uint32_t cycles)
     }
 }
 
-/* A sample is taken where the stream has been gone through. */
+/* A sample is taken when the stream has been run up to it. */
 void vpmu_uarch_sample(const X86VPMU *v, struct vpmu_sample *s)
 {
     const struct vpmu_uarch_access *last;
@@ -853,7 +863,7 @@ void vpmu_uarch_detach(X86VPMU *v)
     }
 }
 
-/* Feed it from now on, or not */
+/* Start or stop feeding the model */
 void vpmu_stream_switch(X86VPMU *v, bool on)
 {
     CPUState *cs = CPU(v->cpu);
@@ -864,7 +874,7 @@ void vpmu_stream_switch(X86VPMU *v, bool on)
     vpmu_stream_drain(v);
     if (on) {
         cs->tcg_cflags |= CF_TARGET_3;
-        /* What the guest has unmapped meanwhile is not known */
+        /* Pages that the guest has unmapped meanwhile are not known */
         x86_stream_unmap(&v->cpu->env, 0, true);
     } else {
         cs->tcg_cflags &= ~CF_TARGET_3;

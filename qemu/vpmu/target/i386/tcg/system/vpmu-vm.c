@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The performance monitoring units of a VM under TCG: what its vCPUs have in
- * common. Policy, event filter, trace.
+ * The performance monitoring units of a VM under TCG: state that its vCPUs
+ * share; policy, event filter, trace.
  */
 
 #include "qemu/osdep.h"
@@ -64,8 +64,8 @@ void vpmu_filter_free(VPMUFilter *f)
 }
 
 /*
- * Trace: "VPMUTRC1", the size of a record, the version of all this; then
- * struct vpmu_trace_record until the end of the file. Little-endian.
+ * The trace's header: "VPMUTRC1", the size of a record, the format's version.
+ * Then struct vpmu_trace_record up to the end of the file. Little-endian.
  */
 typedef struct QEMU_PACKED VPMUTraceHeader {
     char magic[8];
@@ -75,7 +75,10 @@ typedef struct QEMU_PACKED VPMUTraceHeader {
 
 QEMU_BUILD_BUG_ON(sizeof(struct vpmu_trace_record) != 32);
 
-/* With the lock. A trace with a hole would be worse than none from here on. */
+/*
+ * With the lock. A trace with a hole would be worse than none, so it ends
+ * here.
+ */
 static void vpmu_trace_check(VPMUVm *vm, bool ok)
 {
     if (!ok) {
@@ -110,7 +113,7 @@ static void vpmu_op_trace(void *ctx, const struct vpmu_trace_record *r)
     QEMU_LOCK_GUARD(&vm->trace_lock);
 
     if (vm->trace) {
-        /* With the lock, so that the file is in the order of time */
+        /* With the lock, so that the records are ordered by time */
         le.time = cpu_to_le64(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
         vpmu_trace_check(vm, fwrite(&le, sizeof(le), 1, vm->trace) == 1);
     }
@@ -194,14 +197,17 @@ static bool vpmu_policy_of(const char *arg, VpmuHostPolicy *policy,
     return true;
 }
 
-/* Properties of which all vCPUs must have the same */
+/* A property that must be the same on all vCPUs */
 typedef struct VPMUSame {
     VpmuHostPolicy policy;
     uint32_t pv_abi;
     uint32_t pv_calls;
 } VPMUSame;
 
-/* A modelled CPU, if one was asked for; it is the PMU's that has events for it */
+/*
+ * Create a modelled CPU if one was asked for; it needs the PMU that has its
+ * events
+ */
 static bool vpmu_uarch_given(VPMUVm *vm, const struct vpmu_model *model,
                              Error **errp)
 {
@@ -261,7 +267,7 @@ fail:
     return NULL;
 }
 
-/* What the first vCPU has and another one must have too */
+/* Compare a property of the first vCPU with that of another one */
 static bool vpmu_same(const char *name, const char *found, const char *needed,
                       Error **errp)
 {

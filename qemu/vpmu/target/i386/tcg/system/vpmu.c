@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The performance monitoring unit of a vCPU under TCG: libvpmu's hooks, and
- * what translated code needs of it.
+ * the functions that translated code calls.
  */
 
 #include "qemu/osdep.h"
@@ -19,7 +19,9 @@
 /* A deadline that a branch kind's word can hold without reaching it */
 #define VPMU_KIND_NEVER (INT64_MAX / 2)
 
-/* Nearer than this code has to watch it; farther than any slice */
+/*
+ * Deadlines nearer than this are watched by code; it is longer than any slice
+ */
 #define VPMU_KIND_NEAR (1 << 20)
 
 #define VPMU_KINDS_SUPPLIED                                       \
@@ -63,8 +65,8 @@ static struct vpmu_lbr *vpmu_lbr_of(CPUX86State *env)
 }
 
 /*
- * Branch records that were made since the last call: whoever changes the bank calls
- * it behind that, before there can be others.
+ * Add the branch records that were made since the last call. After a change
+ * of the bank this has to be called before another record is made.
  */
 static void vpmu_fold_inserts(X86VPMU *v)
 {
@@ -75,7 +77,10 @@ static void vpmu_fold_inserts(X86VPMU *v)
     v->lbr_bank = X86_VPMU_BANK(env->hflags);
 }
 
-/* What a bank's words have counted of each signal since they were armed */
+/*
+ * Compute what a bank's words have counted of each signal since they were
+ * armed
+ */
 static void vpmu_counted(const X86VPMU *v, int b, int64_t *n)
 {
     const X86VPMUHot *hot = &v->cpu->env.vpmu;
@@ -135,7 +140,9 @@ uint64_t vpmu_left(const X86VPMU *v, int signal, int bank)
                                : until > total ? until - total : 0;
 }
 
-/* The modelled CPU is to be fed: blocks then count instructions anyway */
+/*
+ * Is the modelled CPU to be fed? Blocks then count instructions in any case
+ */
 static bool vpmu_streaming(const X86VPMU *v)
 {
     return v->uarch.model && (v->vm->uarch->always ||
@@ -173,9 +180,9 @@ static int64_t vpmu_arm_kinds(X86VPMU *v, int b)
 }
 
 /*
- * Set the hot words so that no deadline is passed.  A branch is an instruction,
- * so a deadline in branches, or in records of them, is kept by at most as many
- * instructions, and approached from there.
+ * Set the hot words so that no deadline is passed.  A branch is an
+ * instruction, so a deadline in branches, or in records of them, is guarded
+ * by that number of instructions, and approached again from there.
  */
 void vpmu_arm(X86VPMU *v)
 {
@@ -277,7 +284,10 @@ static void vpmu_op_demand(void *ctx, uint64_t signals)
     vpmu_arm(ctx);
 }
 
-/* From the vCPU's thread; from another one's when that closes its events */
+/*
+ * From the vCPU's thread, or from another one's that closes events of this
+ * vCPU
+ */
 static void vpmu_op_kick(void *ctx)
 {
     X86VPMU *v = ctx;
@@ -311,8 +321,8 @@ static struct vpmu_lbr *vpmu_op_branches(void *ctx, bool record)
 }
 
 /*
- * With the rights of supervisor mode as for a CPU's own accesses, which EFLAGS.AC
- * does not help.
+ * With supervisor rights, as for a CPU's own accesses, which EFLAGS.AC does
+ * not affect.
  */
 static int vpmu_op_linear(void *ctx, uint64_t address, bool write,
                           uint64_t *gpa)
@@ -338,8 +348,8 @@ static int vpmu_op_linear(void *ctx, uint64_t address, bool write,
 }
 
 /*
- * Blocks of one instruction each, which keep what a record will want.  From here
- * the next block is looked up in the main loop.
+ * Translate blocks of one instruction each, which keep what a record will
+ * need. The next block is looked up in the main loop.
  */
 static void vpmu_op_watch(void *ctx, bool on)
 {
@@ -482,16 +492,17 @@ void x86_vpmu_boundary(CPUX86State *env)
 }
 
 /*
- * A counter has wrapped whose next occurrence is to be recorded.  A kernel that
- * comes in between may give the counter another value, when it switches tasks,
- * and the record would be lost; and nowhere do interrupts come as often as here,
- * where time has passed.  So those of user mode wait for one more instruction.
+ * A counter has wrapped and its next occurrence is to be recorded.  If the
+ * kernel ran in between, it might switch tasks and write another value to the
+ * counter, and the record would be lost.  Interrupts are most frequent here,
+ * as time has passed.  So interrupts of user mode wait for one more
+ * instruction.
  */
 static void vpmu_hold_interrupts(CPUState *cs)
 {
     if ((cpu_env(cs)->hflags & HF_CPL_MASK) == 3) {
         cs->cflags_next_tb = (curr_cflags(cs) & ~CF_COUNT_MASK) | CF_NOIRQ | 1;
-        /* and are looked at behind it */
+        /* and take interrupts after it */
         qatomic_set(&cs->neg.icount_decr.u16.high, -1);
     }
 }
@@ -516,7 +527,7 @@ bool x86_vpmu_fetch_boundary(CPUX86State *env)
 }
 
 /*
- * A block asked for more instructions than are left: either only the slice is
+ * A block needs more instructions than are left: either only the slice is
  * used up, or a shorter block must run that ends exactly at the deadline.
  */
 bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
@@ -531,7 +542,9 @@ bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
     }
     if (env->vpmu.left[bank] +
         x86_vpmu_words(tb->flags, tb->icount, tb->branch) >= 0) {
-        /* The stream is full, or near a deadline of what is counted of it */
+        /*
+         * The stream is full, or near a deadline of one of the model's counts
+         */
         if (!vpmu_stream_full(v)) {
             qatomic_set(&v->due, true);
         }
@@ -588,7 +601,10 @@ static void vpmu_retire(CPUX86State *env, int bank, int branch)
     }
 }
 
-/* One that VMRUN injects is no instruction; delivery clears the field. */
+/*
+ * An interrupt that VMRUN injects is not an instruction; delivery clears the
+ * field.
+ */
 int x86_vpmu_int_bank(CPUX86State *env)
 {
     hwaddr field = env->vm_vmcb + offsetof(struct vmcb, control.event_inj);
@@ -603,7 +619,10 @@ int x86_vpmu_int_bank(CPUX86State *env)
     return X86_VPMU_BANK(env->hflags);
 }
 
-/* The ring may have changed, and a record may follow that no word is short of */
+/*
+ * Call this before a record of a far transfer: the ring may have changed, and
+ * no word watches for the record.
+ */
 static void vpmu_before_far(CPUX86State *env)
 {
     X86VPMU *v = vpmu_of(env);
@@ -616,7 +635,7 @@ static void vpmu_before_far(CPUX86State *env)
     }
 }
 
-/* A far transfer, other than an interrupt, has been made */
+/* A far transfer other than an interrupt has been made */
 void helper_vpmu_far(CPUX86State *env, target_ulong from)
 {
     vpmu_before_far(env);
@@ -631,7 +650,10 @@ void x86_vpmu_interrupting(CPUX86State *env, int intno)
     if (!v) {
         return;
     }
-    /* DEBUGCTL is the architectural PMU's; records may be the other one's */
+    /*
+     * DEBUGCTL is the architectural PMU's; records may be the paravirtual
+     * one's
+     */
     if (intno == EXCP01_DB && v->arch) {
         vpmu_arch_debug_exception(v->arch);
     }
@@ -663,9 +685,9 @@ void x86_vpmu_uncount_insn(CPUX86State *env)
 }
 
 /*
- * VMRUN counts for who executes it, once, and is no branch. Where the guest's
- * state is refused it has been taken back like what faults, but the host goes
- * on behind it.
+ * VMRUN counts once, for the host, and is not a branch. If the guest's state
+ * is refused, it has been taken back like an instruction that faults, but the
+ * host continues after it.
  */
 void x86_vpmu_retire_vmrun(CPUX86State *env)
 {
@@ -683,9 +705,9 @@ void x86_vpmu_retire_insn(CPUX86State *env)
 }
 
 /*
- * An instruction that accesses the PMU ends its block, so it is all of the
- * block that has been counted but not retired: take it back, and let it retire
- * under the setting that it leaves behind.
+ * An instruction that accesses the PMU ends its block, so it is the only one
+ * of the block that has been counted but not retired. It has been taken back;
+ * let it retire under the setting that it has made.
  */
 static bool vpmu_result(CPUX86State *env, enum vpmu_result r, uintptr_t ra)
 {
@@ -696,7 +718,7 @@ static bool vpmu_result(CPUX86State *env, enum vpmu_result r, uintptr_t ra)
     return r == VPMU_HANDLED;
 }
 
-/* A guest's guest has none, as it has no hypercall */
+/* A nested guest has no doorbell, as it has no hypercall */
 static bool vpmu_is_doorbell(const X86VPMU *v, uint32_t msr)
 {
     return v && v->pv && msr == VPMU_PV_MSR_DOORBELL &&
@@ -783,7 +805,7 @@ uint64_t x86_vpmu_misc_enable(CPUX86State *env)
     return v && v->arch ? vpmu_arch_misc_enable(v->arch) : 0;
 }
 
-/* As KVM answers, where the number is nobody's */
+/* The answer of KVM to an unknown number */
 static int64_t vpmu_no_call(const struct vpmu_hypercall *call)
 {
     return call->cpl ? -VPMU_PV_EPERM : -VPMU_PV_ENOSYS;
