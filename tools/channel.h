@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * What vpmu and the guest's init say to each other.
+ * The protocol between vpmu and the guest's init.
  *
- * Four virtio-serial ports: one for each standard stream and one for
- * control. A message on the control port is a struct channel_head and its
- * payload. Both ends run on the same machine, so numbers are in its order.
+ * It has four virtio-serial ports: one for each standard stream and one for control. A
+ * message on the control port is a struct channel_head and its payload. Both ends run on
+ * the same machine, so numbers are in its byte order.
  *
- * The ports are not ordered among each other. Where it matters a message
- * carries the number of bytes that belong before it on the other port.
+ * The ports are not ordered among each other. If the order matters, a message carries the
+ * number of bytes that belong before it on the other port.
  */
 #ifndef VPMU_TOOLS_CHANNEL_H
 #define VPMU_TOOLS_CHANNEL_H
@@ -16,7 +16,8 @@
 
 #define CHANNEL_VERSION		1
 #define CHANNEL_MAX		(8u << 20)	/* bytes in a payload, at most */
-#define CHANNEL_MAX_REPLY	(64u << 10)	/* in one to the host, which is a line of text */
+/* Maximum of a payload to the host, which is a line of text. */
+#define CHANNEL_MAX_REPLY	(64u << 10)
 
 #define CHANNEL_PORT_CONTROL	"vpmu.control"
 #define CHANNEL_PORT_STDIN	"vpmu.stdin"
@@ -34,7 +35,7 @@ enum channel_type {
 	CHANNEL_STARTED,	/* the command runs */
 	CHANNEL_NOEXEC,		/* int32_t errno: it could not be executed */
 	CHANNEL_STOPPED,	/* int32_t signal: it was stopped */
-	CHANNEL_STDIN_CLOSED,	/* nobody reads it any more */
+	CHANNEL_STDIN_CLOSED,	/* standard input has no reader left */
 	CHANNEL_NOTE,		/* text for the user */
 	CHANNEL_FAILED,		/* text: the guest cannot do the job */
 	CHANNEL_EXIT,		/* struct channel_exit; all files are written */
@@ -45,7 +46,7 @@ enum channel_type {
 	CHANNEL_KILL,		/* end every process of the guest */
 	CHANNEL_WINSIZE,	/* struct winsize */
 	CHANNEL_STDIN_EOF,	/* uint64_t bytes before the end */
-	CHANNEL_STDOUT_CLOSED,	/* who read it has gone */
+	CHANNEL_STDOUT_CLOSED,	/* the reader of standard output has gone */
 	CHANNEL_STDERR_CLOSED,
 };
 
@@ -67,11 +68,11 @@ enum channel_exit_flags {
 };
 
 struct channel_exit {
-	int32_t status;		/* as of waitpid(2) */
+	int32_t status;		/* as waitpid(2) reports it */
 	uint32_t flags;		/* enum channel_exit_flags */
 	uint64_t out_bytes;	/* sent on the port for standard output */
 	uint64_t err_bytes;
-	uint64_t in_bytes;	/* of standard input, taken by the command */
+	uint64_t in_bytes;	/* bytes of standard input that the command took */
 	uint64_t wall_ns;	/* from exec to exit, on the guest's clock */
 };
 
@@ -90,16 +91,18 @@ enum channel_item_tag {
 	CHANNEL_SEED,		/* random bytes */
 	CHANNEL_BIND,		/* * two paths, each with its NUL: bind the
 				 * first over the second */
-	CHANNEL_LINK,		/* * two paths, each with its NUL: the second
-				 * becomes a link to the first, unless it is
-				 * there */
+	/*
+	 * Two paths, each with its NUL: the second becomes a link to the first, unless it
+	 * exists.
+	 */
+	CHANNEL_LINK,
 	CHANNEL_SIGNALS,	/* uint64_t: bit n-1 is signal n ignored */
 	CHANNEL_NICE,		/* int32_t */
 };
 
 struct channel_item {
 	uint32_t tag;		/* enum channel_item_tag */
-	uint32_t len;		/* bytes that follow; the next item is at once */
+	uint32_t len;		/* bytes that follow; the next item follows without a gap */
 };
 
 struct channel_rlimit {

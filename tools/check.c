@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu check: what works here, and what would make the rest work. */
+/* vpmu check: shows what works on this machine, and how to make the rest work. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static const char usage[] =
 "Says in one line each what works on this machine, and what cures the rest.\n"
 "Exits with 1 when something FAILs, and with 77 when no guest can be run yet.\n";
 
-#define CACHE_LIMIT_MB	500 /* 250 of QEMU and kernels, three booted guests of 80 */
+#define CACHE_LIMIT_MB	500 /* 250 for QEMU and kernels, and three booted guests of 80 each */
 
 /* See loop.S. */
 #define LOOP_INSTRUCTIONS	"2000004"
@@ -108,7 +108,7 @@ static void check_host(void)
 
 static uint64_t cache_bytes;
 
-/* What somebody is just building or fetching goes away by itself. */
+/* An entry that is being built or fetched disappears by itself. */
 static bool passing(const char *name)
 {
 	return !strncmp(name, "build.", 6) || !strncmp(name, "fetch.", 6) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu compare: counts of perf stat -x, against those of a baseline, for CI. */
+/* vpmu compare: compares the counts of perf stat -x, with a baseline, for CI. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ struct count {
 	char *event;
 	uint64_t value;
 	bool counted;
-	double share;		/* of its time that it was on a counter, in percent */
+	double share;		/* part of its time that it was on a counter, in percent */
 };
 struct counts {
 	const char *path;
@@ -41,7 +41,7 @@ static size_t name_bytes(const char *text)
 	return end ? (size_t)(end - text) + strcspn(end, ",\n") : strcspn(text, ",\n");
 }
 
-/* From "1000,66.67,..." or, with perf stat -r, "0.05%,1000,66.67,...". */
+/* Read the share from "1000,66.67,..." or, with perf stat -r, "0.05%,1000,66.67,...". */
 static bool take_share(struct count *one, const char *text)
 {
 	char *end;
@@ -73,7 +73,7 @@ static void take_line(struct counts *c, const char *line, size_t number)
 		fail(EXIT_VPMU, "%s:%zu: found '%.*s', needed a whole number", c->path, number,
 		     (int)(unit - line), line);
 	if (one->counted && !take_share(one, event + bytes + 2))
-		fail(EXIT_VPMU, "%s:%zu: found no share of the time behind the event, needed "
+		fail(EXIT_VPMU, "%s:%zu: found no share of the time after the event, needed "
 		     "what perf stat -x, writes", c->path, number);
 	one->event = strndup(event + 1, bytes);
 	if (find(c, one->event))
@@ -111,7 +111,10 @@ static const struct count *find(const struct counts *c, const char *event)
 	return NULL;
 }
 
-/* Why @now is a failure, a new string, or NULL. @allow: in thousandths of a percent. */
+/*
+ * Return the reason why @now is a failure, as a new string, or NULL. @allow is in
+ * thousandths of a percent.
+ */
 static char *judge(const struct count *base, const struct count *now, uint64_t allow)
 {
 	uint64_t more;

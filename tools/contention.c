@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu contention: who gets a counter that host and guest both want. */
+/* vpmu contention: shows which side gets a counter that host and guest both want. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static const char *const resource_titles[CONTENTION_RESOURCES] = {
 	[CONTENTION_METRICS] = "PERF_METRICS with the slots counter",
 };
 
-/* Cells, by policy, resource, incumbent and newcomer. */
+/* Iterates over cells, by policy, resource, incumbent and newcomer. */
 #define for_each_cell_of(id, p, r) \
 	for (unsigned int cell_ = 0; cell_ < CLASSES * CLASSES && \
 	     ((id) = (struct contention_cell_id){ (p), (r), cell_ / CLASSES, \
@@ -71,7 +71,7 @@ static const char *error_name(int error)
 	}
 }
 
-/* For people ----------------------------------------------------------------- */
+/* Output as text ------------------------------------------------------------- */
 
 static void print_wrapped(const char *text, unsigned int indent, unsigned int at)
 {
@@ -147,7 +147,7 @@ static void print_head(void)
 	       "back, held by", "back, released by");
 }
 
-/* A set of words, in the order in which they came. */
+/* A set of words, in the order in which they were added. */
 static void note(struct buffer *words, const char *word)
 {
 	if (words->data && strstr(words->data, word))
@@ -155,7 +155,7 @@ static void note(struct buffer *words, const char *word)
 	buffer_print(words, "%s%s", words->len ? ", " : "", word);
 }
 
-/* What the sides of a block's cells are, apart for guest and host. */
+/* Classes of the sides of a block's cells, guest and host apart. */
 struct block {
 	struct buffer guest, host, refused_event, refused_vm;
 	const char *kernel;
@@ -176,7 +176,7 @@ static void note_refusal(struct block *b, int error)
 
 static const char *words(const struct buffer *b)
 {
-	return b->len ? b->data : "nobody";
+	return b->len ? b->data : "none";
 }
 
 static void free_block(struct block *b)
@@ -187,7 +187,7 @@ static void free_block(struct block *b)
 	buffer_free(&b->refused_vm);
 }
 
-/* Nobody contends: what all of its cells have in common. */
+/* With policy direct there is no contention: print what all cells have in common. */
 static void print_direct(enum contention_resource r)
 {
 	struct contention_cell_id id;
@@ -249,7 +249,7 @@ static const char legend[] =
 "  timer         the multiplexing timer\n"
 "  switch        the thread is switched out and in\n"
 "  enable        the loser is disabled and enabled\n"
-"  create        the loser is closed and opened anew\n"
+"  create        the loser is closed and opened again\n"
 "  exit          the CPU leaves the guest\n";
 
 static void print_table(void)
@@ -319,7 +319,7 @@ static void print_steps(const struct contention_log *log)
 
 	for (unsigned int i = 0; i < log->n; i++) {
 		if (i && i == log->base)
-			printf("     each of the following begins anew after step 2:\n");
+			printf("     each of the following starts again from step 2:\n");
 		snprintf(number, sizeof(number), "%u.", i + 1);
 		printf("%4s ", number);
 		print_wrapped(log->step[i].done, 5, 5);
@@ -330,7 +330,7 @@ static void print_steps(const struct contention_log *log)
 	}
 }
 
-/* For programs --------------------------------------------------------------- */
+/* Output as JSON ------------------------------------------------------------- */
 
 static json_t *steps_json(const struct contention_log *log)
 {
@@ -487,7 +487,7 @@ static int dump_all(struct contention_log *log)
 	return dump(cells, cases);
 }
 
-/* One of them ------------------------------------------------------------------ */
+/* A single cell or case ------------------------------------------------------ */
 
 static int explain_case(const struct contention_case *c, struct contention_log *log, bool json)
 {
@@ -521,7 +521,7 @@ static int explain_cell(const struct contention_cell_id *id, struct contention_l
 	return fflush(stdout) ? EXIT_VPMU : 0;
 }
 
-/* All names, NULL-ended; the caller lets them leak at exit. */
+/* All names, NULL-ended; the caller leaks them at exit. */
 static const char **all_names(void)
 {
 	size_t n = 0, i, max = (size_t)3 * CONTENTION_RESOURCES * CLASSES * CLASSES;

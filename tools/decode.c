@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu decode: a register's value in words. */
+/* vpmu decode: prints the fields of a register's value in words. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static const char usage[] =
 "       vpmu decode --list\n"
 "\n"
 "Explains a value of a PMU's register or CPUID leaf, or an event as perf takes it:\n"
-"each field that is set, its event by name, and bits that are nobody's. A register\n"
+"each field that is set, its event by name, and bits that have no meaning. A register\n"
 "is named as the manuals do, with or without IA32_, MSR_ and PERF_, or by number.\n"
 "\n"
 "  vpmu decode PERFEVTSEL0=0x5300c0\n"
@@ -32,7 +32,7 @@ struct decoded {
 	const struct vpmu_model *model;
 	const char *name;
 	uint64_t value;
-	json_t *fields;		/* of "bits", "name" and "meaning" */
+	json_t *fields;		/* objects with "bits", "name" and "meaning" */
 	uint64_t known;		/* bits that fields have named */
 };
 
@@ -74,7 +74,7 @@ static const char *fixed_event(const struct vpmu_model *model, unsigned int fixe
 	return def ? def->name : NULL;
 }
 
-/* Counters of a mask, and those that this model does not have. */
+/* Lists the counters of a mask, and those that this model does not have. */
 static void add_counters(struct decoded *d, const struct field *f, uint64_t v)
 {
 	bool fixed = f->kind == FIELD_FIXED;
@@ -125,7 +125,7 @@ static void add_events(struct decoded *d, const struct field *f, uint64_t v)
 	add(d, f, strdup(f->name), b.data);
 }
 
-/* Its value as it stands, and as the distance to its overflow. */
+/* The value as it is, and as the distance to the counter's overflow. */
 static char *count_text(const struct vpmu_model *model, uint64_t v)
 {
 	uint64_t range = model->width_bits < 64 ? 1ull << model->width_bits : 0;
@@ -159,7 +159,7 @@ static void add_value(struct decoded *d, const struct field *f, uint64_t v)
 		[VPMU_LOSS_NONE] = "counts, or is disabled",
 		[VPMU_LOSS_LOST] = "lost: the host has its counter",
 		[VPMU_LOSS_FILTERED] = "filtered: the VM's event filter denies its event",
-		[VPMU_LOSS_NOT_COUNTED] = "not counted: nobody counts its event",
+		[VPMU_LOSS_NOT_COUNTED] = "not counted: no counter counts its event",
 	};
 	char *text;
 
@@ -191,7 +191,7 @@ static void add_value(struct decoded *d, const struct field *f, uint64_t v)
 	add(d, f, strdup(f->name), text);
 }
 
-/* What is 0 says nothing, but for what is a number by itself. */
+/* A field that is 0 is omitted, unless it is a number of its own. */
 static bool shown(const struct field *f, uint64_t v)
 {
 	return v || f->bits == 64 || f->kind == FIELD_EVENT || f->kind == FIELD_LOSS ||
@@ -300,7 +300,7 @@ static bool is_reg(const struct reg *r, const char *name, uint32_t *index)
 	return *index < r->n && !strcasecmp(end, r->tail ? r->tail : "");
 }
 
-/* All of @text, in decimal, or hexadecimal with 0x before or H behind it. */
+/* Parses all of @text: decimal, or hexadecimal with a leading 0x or a trailing H. */
 static bool parse_number(const char *text, uint64_t *value)
 {
 	size_t len = strlen(text);
@@ -340,7 +340,7 @@ static const struct reg *find(const char *name, uint32_t *index)
 	     name, close ? "did you mean " : "", close ? close : "", close ? "? " : "");
 }
 
-/* ---- the whole */
+/* ---- output */
 
 static void print_text(const struct decoded *d)
 {
@@ -370,7 +370,7 @@ static void decode_value(const char *name, const struct reg *r, uint64_t value,
 
 		if (value & ~d.known & 1ull << i)
 			add(&d, &bit, strdup("reserved"),
-			    strdup(r->n ? "nobody's: writing it is a #GP" : "nobody's"));
+			    strdup(r->n ? "writing it is a #GP" : "has no meaning"));
 	}
 	if (!out) {
 		print_text(&d);
@@ -396,7 +396,7 @@ static const struct vpmu_model *model_of(const char *cpu, bool amd)
 	return model;
 }
 
-/* perf's rNNN is a selector, without what perf itself sets. */
+/* perf's rNNN is a selector, without the bits that perf sets itself. */
 static void decode_event(const char *text, const char *cpu, json_t *out)
 {
 	const struct vpmu_model *model = model_of(cpu, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu run's host events and event filter: parsed, added, and told of at the end. */
+/* vpmu run's host events and event filter: parsing, adding, and the report at the end. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 /* A typing error is the user's: the status of getopt's programs. */
 #define EXIT_TYPED	2
 
-/* The text on a line of its own, and carets below what is wrong. */
+/* Print the text on a line of its own, and carets below the error. */
 static void refuse(const char *option, const char *text,
 		   const struct vpmu_spec_error *err)
 {
@@ -39,7 +39,7 @@ const struct vpmu_model *events_model(const char *cpu)
 	char *name = strndup(cpu, strcspn(cpu, ","));
 	const struct vpmu_model *model = name ? model_named(name) : NULL;
 
-	/* QEMU looks again, and knows what this CPU is. */
+	/* QEMU checks again, and knows what this CPU is. */
 	for (size_t i = 0; !model && vpmu_model_at(i); i++)
 		if (!vpmu_model_at(i)->n_models)
 			model = vpmu_model_at(i);
@@ -53,7 +53,7 @@ static void check_counted(const char *text, const struct vpmu_model *model,
 	const char *event = strchr(text, ':') + 1;
 	struct vpmu_spec_error err = {
 		.at = event - text, .length = strcspn(event, ":"),
-		.what = "nobody here counts this event",
+		.what = "no counter here counts this event",
 		.needed = "one that `vpmu list` does not call unavailable",
 	};
 	struct vpmu_recipe recipe;
@@ -124,7 +124,7 @@ static uint64_t number(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-/* 1,234,567: as perf has it. */
+/* Groups digits as perf does: 1,234,567. */
 static char *grouped(uint64_t n)
 {
 	char digits[24];
@@ -137,8 +137,8 @@ static char *grouped(uint64_t n)
 }
 
 /*
- * Only the guest is executed here, so that nothing of the host is counted; and
- * nothing at all by an event that never had a counter.
+ * Only the guest is executed here, so nothing of the host is counted; and an event that
+ * never had a counter has counted nothing at all.
  */
 static void tell_event(const json_t *e, int width)
 {
@@ -171,12 +171,13 @@ void events_tell(json_t *list)
 
 /* ---- what the guest lost */
 
-/* Events that nobody counts are told of apart. */
+/* Is the counter's event listed as uncounted? Those are reported apart. */
 static bool in_vain(const json_t *query, const json_t *counter)
 {
 	const uint64_t bits = VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | VPMU_EVTSEL_EDGE |
 			      VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK |
-			      VPMU_EVTSEL_EVENT_HIGH | /* Intel has none there */
+			      /* Intel CPUs have no event select in these bits. */
+			      VPMU_EVTSEL_EVENT_HIGH |
 			      VPMU_EVTSEL_EQ;
 	const char *select = json_string_value(json_object_get(counter, "select")), *told;
 	const json_t *one;
@@ -188,7 +189,7 @@ static bool in_vain(const json_t *query, const json_t *counter)
 		if (!select || !told)
 			continue;
 		row = strtoull(told, NULL, 16);
-		/* what AMD's counters have where UnitMask2 is names no event */
+		/* on AMD, UnitMask2's bits that the row lacks name no event */
 		if (!((strtoull(select, NULL, 16) ^ row) &
 		      (bits | (row & VPMU_EVTSEL_UMASK2))))
 			return true;
@@ -228,10 +229,13 @@ void events_tell_losses(json_t *query, bool hosts, bool filtered)
 	json_t *cpu;
 	size_t i;
 
-	/* Events in vain that share a counter with others look like losses of it. */
+	/*
+	 * An uncounted event that shares a counter with others would look like a loss of
+	 * it.
+	 */
 	if (!hosts && !filtered && json_array_size(json_object_get(query, "told")))
 		return;
-	/* Which of the two it was at its time the guest alone is told. */
+	/* Only the guest is told which of the two it was at a given time. */
 	if (filtered)
 		what = hosts ? "lost their hardware to the host, or were filtered,"
 			     : "were filtered";

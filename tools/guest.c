@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* QEMU as a child: its descriptors, its end with ours. */
+/* QEMU as a child process: its descriptors, and its end when vpmu ends. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ void guest_ports(struct guest *guest, struct qemu_fds *fds)
 		guest->port[i] = pair[0];
 		fds->port[i] = pair[1];
 		fcntl(pair[0], F_SETFL, O_NONBLOCK);
-		/* A serial line drops what it cannot get rid of. */
+		/* A serial line drops output that it cannot write. */
 		if (i == PORT_CONSOLE)
 			setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &large, sizeof(large));
 	}
@@ -45,7 +45,7 @@ static void keep(int fd)
 		fcntl(fd, F_SETFD, 0);
 }
 
-/* The caller's soft limits are the command's, not QEMU's. */
+/* The caller's soft limits apply to the command, not to QEMU. */
 static void lift_limits(void)
 {
 	struct rlimit l;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The caller's own state, packed for the guest. */
+/* The caller's state (environment, identity, limits, terminal), packed for the guest. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <grp.h>
@@ -90,7 +90,7 @@ static void add_terminal(struct buffer *out, uint32_t flags)
 	tty.oflag = t.c_oflag;
 	tty.cflag = t.c_cflag;
 	tty.lflag = t.c_lflag;
-	/* The caller's own terminal does this when it is not raw. */
+	/* The caller's own terminal does this unless it is raw. */
 	if (!(flags & CHANNEL_TTY_STDIN)) {
 		tty.oflag &= ~OPOST;
 		tty.lflag &= ~ECHO;
@@ -119,7 +119,7 @@ void job_moment(struct buffer *out)
 	item(out, CHANNEL_TIME, time, sizeof(time));
 }
 
-/* A perf that no directory in PATH holds comes behind all of them. */
+/* If perf is in no directory of PATH, its directory is appended. */
 static void add_environment(struct buffer *out, const struct perf *perf)
 {
 	bool extend = perf->path && !perf->over && strncmp(perf->path, "/usr/bin/", 9);
@@ -163,7 +163,7 @@ static bool in_path(const char *dir)
 	return false;
 }
 
-/* @to at @path in the guest's overlay; a directory that is shared gets nothing. */
+/* Add @to at @path in the guest's overlay, unless @path is in the shared directory. */
 static void add_place(struct buffer *out, uint32_t tag, const char *to,
 		      const char *path, const char *share)
 {
@@ -177,7 +177,7 @@ static void add_place(struct buffer *out, uint32_t tag, const char *to,
 	buffer_free(&b);
 }
 
-/* Where modprobe looks, unless this machine has the same kernel. */
+/* Add modprobe's directory, unless this machine runs the same kernel. */
 static void add_modules(struct buffer *out, const char *share, const struct kernel *kernel)
 {
 	char *to = xprintf("%s/modules", kernel->dir);
@@ -192,7 +192,7 @@ static void add_modules(struct buffer *out, const char *share, const struct kern
 	free(to);
 }
 
-/* This program, for vpmu lost, in a directory that PATH has. */
+/* Add this program, for vpmu lost, in a directory of PATH. */
 static void add_vpmu(struct buffer *out, const char *share)
 {
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin" };

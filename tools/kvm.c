@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu kvm: guests whose PMU a module of the host has: who has one, and its state. */
+/*
+ * vpmu kvm: guests whose PMU the host's module serves: lists them, and saves and loads
+ * their state.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +34,7 @@ static const struct option_def defs[] = {
 	{ NULL },
 };
 
-/* The number that a process has a VM under; there is one. */
+/* Find the descriptor under which a process has its VM; there is one. */
 static int find_vm(pid_t pid)
 {
 	char *folder = xprintf("/proc/%d/fd", pid), target[64];
@@ -62,7 +65,7 @@ static int find_vm(pid_t pid)
 	return found;
 }
 
-/* The same file, here. */
+/* Open the same file in this process. */
 static int take_vm(const char *text)
 {
 	int process, vm, number;
@@ -128,7 +131,10 @@ static void save(int device, struct vpmu_kvm_state *s, const char *path)
 {
 	char *data = NULL;
 
-	/* First it says how much; a guest that is stopped does not get more. */
+	/*
+	 * The first call returns the size, which does not grow while the guest is
+	 * stopped.
+	 */
 	while (ioctl(device, VPMU_KVM_SAVE, s)) {
 		if (errno != ENOSPC || s->why[0] || data)
 			failed("saved", s, errno);

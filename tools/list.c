@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu list: what a guest can count, and what each number is worth. */
+/* vpmu list: shows what a guest can count, and the quality of each number. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static const struct vpmu_model *find_model(const char *name)
 	fail(EXIT_VPMU, "--cpu %s: no table of its events; there are %s", name, known.data);
 }
 
-/* What the engine supplies: with --uarch on everything. */
+/* Signals that the engine supplies: all of them with --uarch on. */
 static uint64_t supplied = TCG_SUPPLIED;
 
 static bool available(const char *quality)
@@ -38,13 +38,13 @@ static bool available(const char *quality)
 	return strcmp(quality, "unavailable");
 }
 
-/* What would count it, if this vpmu has that. */
+/* Names the requirement of the event, if this vpmu can meet it. */
 static const char *needs_of(const struct vpmu_event_def *def, const char *quality)
 {
 	return !available(quality) && run_has_option(def->needs) ? def->needs : NULL;
 }
 
-/* Columns of an event as perf takes it. */
+/* Width of the column with perf's name of an event. */
 static int perf_width(const struct vpmu_model *model)
 {
 	if (model->extensions & VPMU_EXT_UMASK2)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * vpmu lost, inside a guest: which counters of its PMU counted all the time, by
- * the block of registers that docs/GUEST-LOSS.md specifies.
+ * vpmu lost, in a guest: shows which counters of its PMU counted all the time, from the
+ * block of registers that docs/GUEST-LOSS.md specifies.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,25 +30,26 @@ static const char usage[] =
 "Inside a guest, as root: how long each counter of its PMU was enabled and how\n"
 "long it really counted, since the guest's boot or while COMMAND runs, and whether\n"
 "its counts can be trusted. A host that uses its own counters takes them away from\n"
-"the guest, and nothing else tells the guest.\n"
+"the guest, which the guest cannot notice otherwise.\n"
 "\n"
 "  vpmu run --root --host-event cpu0:branches:pinned -- \\\n"
 "      vpmu lost -- perf stat -e branches ./program\n";
 
-#define PMCS_MAX	24	/* what the block has room for */
-#define TRIES		100	/* to read a CPU's counters between two losses */
+#define PMCS_MAX	24	/* room of the block */
+#define TRIES		100	/* tries to read a CPU's counters between two losses */
 
 struct block {
 	unsigned int n_gp, n_pmc;
 	uint32_t msr;
 	uint64_t hz;
-	const struct vpmu_model *model;	/* whose events, or NULL */
-	uint32_t evtsel, step;		/* registers that select them: first, distance */
+	const struct vpmu_model *model;	/* model whose events the guest has, or NULL */
+	/* MSRs of the selectors: the first, and the distance of the next. */
+	uint32_t evtsel, step;
 };
 
 struct pmc {
 	uint64_t enabled, running, reason;
-	uint64_t select;	/* of a general-purpose counter: its register */
+	uint64_t select;	/* selector of a general-purpose counter */
 };
 
 struct cpu {
@@ -93,7 +94,7 @@ static bool signature(uint32_t leaf, uint32_t *last)
 		edx == VPMU_CPUID_SIGNATURE_EDX && *last > leaf && *last < leaf + 0x100;
 }
 
-/* Of this CPU: the vendor's names for what its registers select, and which those are. */
+/* Find the event names of this CPU's vendor, and the MSRs of its selectors. */
 static void find_events(struct block *b)
 {
 	uint32_t eax, ebx, ecx, edx, family, model, vendor;
@@ -116,7 +117,7 @@ static void find_events(struct block *b)
 	}
 }
 
-/* Returns why there is none, or NULL. */
+/* Returns the reason why there is none, or NULL. */
 static const char *find_block(struct block *b)
 {
 	uint32_t leaf, last = 0, eax, ebx, ecx, edx;
@@ -135,14 +136,14 @@ static const char *find_block(struct block *b)
 		return "this guest's PMU does not tell losses";
 	__cpuid(leaf + VPMU_CPUID_LOSS, eax, ebx, ecx, edx);
 	if ((eax & 0xff) != VPMU_LOSS_VERSION)
-		return "this guest's PMU tells losses in a newer way than this vpmu knows";
+		return "this guest's PMU reports losses in a newer form than this vpmu knows";
 	b->n_gp = eax >> 8 & 0xff;
 	b->n_pmc = b->n_gp + (eax >> 16 & 0xff);
 	b->msr = ebx;
 	b->hz = ecx | (uint64_t)edx << 32;
 	find_events(b);
 	if (!b->n_pmc || b->n_pmc > PMCS_MAX)
-		return "this guest's PMU tells losses of no counter, or of too many";
+		return "this guest's PMU reports losses of no counter, or of too many";
 	return NULL;
 }
 #else
@@ -206,7 +207,7 @@ static uint64_t rdmsr(const struct cpu *cpu, uint32_t msr)
 }
 
 /*
- * Running before enabled, so that it is not ahead. The generation says whether a
+ * Read running before enabled, so that it is not ahead. The generation shows whether a
  * counter was lost or found in between.
  */
 static void read_cpu(struct cpu *cpu, const struct block *b)
@@ -246,14 +247,14 @@ static void keep_all(struct lost *l)
 
 /* ---- judgement */
 
-/* Of less than this much of the time nobody should conclude to all of it. */
+/* A part of the time below this is too small to scale from. */
 #define LEAST_PERCENT	1
 
 struct verdict {
 	uint64_t enabled, running;
-	const char *reason;	/* of the last loss, or NULL */
+	const char *reason;	/* reason of the last loss, or NULL */
 	double factor;		/* to scale counts by; 0: not counted */
-	const char *what;	/* to do with the counts */
+	const char *what;	/* advice about the count */
 };
 
 static const char *advice(const struct verdict *v)
@@ -276,7 +277,7 @@ static struct verdict judge(const struct pmc *now, const struct pmc *before)
 	unsigned int reason = now->reason & 0xff, last = now->reason >> 8 & 0xff;
 	bool changed = (now->reason ^ before->reason) >> 32;
 
-	/* What the two times differ by is then the time between two reads. */
+	/* The difference of the two times is then the time between two reads. */
 	if (!changed && !reason) {
 		v.running = v.enabled;
 		v.factor = 1;
@@ -297,7 +298,7 @@ static char *counter_name(const struct block *b, unsigned int pmc)
 	return pmc < b->n_gp ? xprintf("pmc %u", pmc) : xprintf("fixed %u", pmc - b->n_gp);
 }
 
-/* What a counter was selected for last, also if it is off by now; or NULL. */
+/* The event that a counter selected last, even if it is disabled by now; or NULL. */
 static char *event_name(const struct block *b, const struct cpu *cpu, unsigned int pmc)
 {
 	uint64_t select = cpu->now[pmc].select;
@@ -317,7 +318,7 @@ static double share(const struct verdict *v)
 	return v->enabled ? 100.0 * v->running / v->enabled : 0;
 }
 
-/* In seconds where the rate of the unit is known. */
+/* In seconds if the rate of the unit is known. */
 static char *time_text(const struct block *b, uint64_t units)
 {
 	return b->hz ? xprintf("%.6f s", (double)units / b->hz) : xprintf("%" PRIu64, units);
@@ -447,7 +448,7 @@ static int exit_status(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Until the command ends, or without one until a signal. */
+/* Watch until the command ends, or without one until a signal. */
 static int watch(struct lost *l, FILE *to, char **command, int interval_ms)
 {
 	struct signalfd_siginfo info;

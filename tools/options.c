@@ -9,7 +9,7 @@
 
 #define MAX_OPTIONS	48
 
-/* Levenshtein's distance, of words too short to care for speed. */
+/* Levenshtein's distance; words are short, so speed does not matter. */
 static unsigned int distance(const char *a, const char *b)
 {
 	unsigned int row[64], above_left, above, best;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* Where the cache and the project's own files are. */
+/* Paths of the cache and of the project's own files. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ bool only_ours(const struct stat *s)
 		(S_ISLNK(s->st_mode) || !(s->st_mode & (S_IWGRP | S_IWOTH)));
 }
 
-/* As check_cache in cache.sh: programs in the cache are executed. */
+/* Like check_cache in cache.sh: programs in the cache are executed. */
 static void check_cache(const char *dir)
 {
 	struct stat s;
@@ -54,7 +54,7 @@ const char *cache_dir(void)
 	return dir;
 }
 
-/* A prefix may have been moved since, or installed with DESTDIR. */
+/* A prefix may have been moved since the build, or installed with DESTDIR. */
 char *installed_beside(const char *name)
 {
 	char self[4096];
@@ -68,8 +68,8 @@ char *installed_beside(const char *name)
 }
 
 /*
- * Of what is installed beside this program, else of the source tree that it was built
- * from, else of where it was to be installed.
+ * Look beside the installed program, then in the source tree that it was built from, then
+ * in the configured prefix.
  */
 const char *source_file(const char *name, char **out)
 {
@@ -121,7 +121,7 @@ static void read_all(int fd, struct buffer *out)
 		out->data[--out->len] = 0;
 }
 
-/* Its messages go where ours go; it must not eat the command's input. */
+/* Its messages go to our standard error; it must not read the command's input. */
 void script_start(struct script *script, char *const *argv)
 {
 	int fds[2], null;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * A perf that works in the guest. On some systems /usr/bin/perf is a script
- * that refuses to run on a kernel it was not packaged for; then the program
- * behind it is found, to be put over the script in the guest.
+ * Finds a perf that works in the guest. On some systems /usr/bin/perf is a script that
+ * refuses to run on a kernel that it was not packaged for. Then the program that it would
+ * run is put over the script in the guest.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "vpmu.h"
 
-/* The beginning of a file, with a NUL behind it. */
+/* Read the beginning of a file, with a terminating NUL. */
 static size_t peek(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -58,7 +58,7 @@ static char *in_path(const char *name, int skip)
 	return NULL;
 }
 
-/* The newest of the programs that packages put behind the script. */
+/* The newest of the programs that packages install for the script to run. */
 static char *behind_script(void)
 {
 	static const char *const patterns[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* Which QEMU, and what it is told. */
+/* The choice of a QEMU, and its command line. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -26,13 +26,13 @@
 			"tsc=reliable random.trust_cpu=on"
 
 /*
- * A guest on AMD finds KVM's vPMU although CPUID has none (pmu=off), and would have it as
- * perf's PMU "cpu" instead of the paravirtual one. QEMU takes the vPMU away only where it
- * serves the paravirtual PMU itself.
+ * A guest on AMD finds KVM's vPMU although CPUID has none (pmu=off), and would register
+ * it as perf's PMU "cpu" instead of the paravirtual one. QEMU disables the vPMU only if
+ * it serves the paravirtual PMU itself.
  */
 #define NO_ARCH_PMU	" initcall_blacklist=init_hw_perf_events"
 
-/* Of our QEMU's guests that have a PMU. */
+/* rate of the TSC in guests of our QEMU that have a PMU */
 #define GUEST_TSC_KHZ	400000ull
 
 static void set_prefix(struct qemu *qemu, const char *prefix)
@@ -45,7 +45,7 @@ static void set_prefix(struct qemu *qemu, const char *prefix)
 	}
 }
 
-/* The package qemu-vpmu's. */
+/* Is it the QEMU of the package qemu-vpmu? */
 static bool find_packaged(struct qemu *qemu)
 {
 	char *beside = installed_beside("lib/vpmu/qemu");
@@ -107,7 +107,7 @@ void qemu_look(struct qemu *qemu)
 	script_start(&qemu->look, argv);
 }
 
-/* A QEMU that was built without seccomp has refused -sandbox. */
+/* A QEMU that was built without seccomp refuses -sandbox. */
 static int ask_version(struct qemu *qemu, struct buffer *out)
 {
 	char *argv[] = { qemu->binary, "--version", NULL };
@@ -160,7 +160,7 @@ bool qemu_find(struct qemu *qemu, bool cached)
 	return qemu_found(qemu, cached);
 }
 
-/* Ours has KVM; whatever else VPMU_QEMU names is asked. */
+/* Our QEMU has KVM; any other that VPMU_QEMU names is asked. */
 void qemu_need_kvm(const struct qemu *qemu)
 {
 	char *argv[] = { qemu->binary, "-accel", "help", NULL };
@@ -184,7 +184,7 @@ static void read_tsc(uint64_t *tsc, uint64_t *ns)
 	*ns = now_ns();
 }
 
-/* Right to about 10 ppm: the longer ago the first look, the better. */
+/* Accurate to about 10 ppm: the earlier the first reading, the better. */
 static uint64_t host_tsc_khz(void)
 {
 	const struct timespec wait = { .tv_nsec = 20000000 };
@@ -278,13 +278,13 @@ static void add_9p(struct args *args, const char *id, const char *path,
 	free(quoted);
 }
 
-/* A module of the host's serves the paravirtual PMU; without it QEMU does. */
+/* Does a module of the host serve the paravirtual PMU? If not, QEMU does. */
 static bool host_serves(const struct machine *m)
 {
 	return m->kvm && m->pv && !access("/sys/module/vpmu_kvm", F_OK);
 }
 
-/* The CPU with its PMU. check=off: what TCG lacks is switched off without a word. */
+/* The CPU with its PMU. check=off: features that TCG lacks are switched off silently. */
 static char *cpu_option(const struct machine *m, bool patched, int trace)
 {
 	struct buffer b = { 0 };
@@ -335,8 +335,10 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 	bool ours = qemu->patched && (m->arch || m->pv);
 	char *tsc;
 
-	/* With a PMU, CPUID.15H tells Intel's the rate; KVM has a way of its own;
-	 * else measuring it takes long, and fails on a busy host. */
+	/*
+	 * With a PMU, CPUID.15H gives an Intel guest the rate; KVM has its own way.
+	 * Otherwise measuring the rate takes long, and fails on a busy host.
+	 */
 	if (m->kvm || (ours && !is_amd(m->cpu)))
 		tsc = strdup("");
 	else

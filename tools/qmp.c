@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* A question to QEMU's monitor and its answer. */
+/* Client of QEMU's monitor: a question and its answer. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -25,7 +25,10 @@ void qmp_start(struct qmp *qmp, int fd)
 	put(qmp, "{\"execute\": \"qmp_capabilities\", \"id\": \"start\"}\n");
 }
 
-/* A whole line, or NULL at the deadline, which may have passed, or when QEMU has gone. */
+/*
+ * Returns a whole line; or NULL at the deadline, which may have passed, or if QEMU has
+ * gone.
+ */
 static char *get_line(struct qmp *qmp, uint64_t deadline_ns)
 {
 	struct pollfd p = { .fd = qmp->fd, .events = POLLIN };

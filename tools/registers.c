@@ -268,7 +268,7 @@ static const struct field loss_reason[] = {
 	END
 };
 static const struct field loss_time[] = {
-	{ 0, 64, FIELD_NUMBER, "time", "in the unit of the leaf that tells of the block" }, END
+	{ 0, 64, FIELD_NUMBER, "time", "in the unit of the leaf that describes the block" }, END
 };
 
 /* ---- CPUID */

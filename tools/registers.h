@@ -7,21 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a field's bits are. */
+/* The meaning of a field's bits. */
 enum field_kind {
 	FIELD_FLAG,		/* one bit */
 	FIELD_NUMBER,
 	FIELD_HEX,
 	FIELD_COUNTERS,		/* a bit for each counter */
 	FIELD_FIXED,		/* a bit for each fixed counter */
-	FIELD_EVENT,		/* of a selector: the whole value names it */
+	FIELD_EVENT,		/* event of a selector: the whole value names it */
 	FIELD_RINGS,		/* four bits of FIXED_CTR_CTRL, for each fixed counter */
 	FIELD_PERCENT,		/* n of 255 */
-	FIELD_COUNT,		/* a counter's */
+	FIELD_COUNT,		/* value of a counter */
 	FIELD_LESS_ONE,		/* a number, stored less one */
 	FIELD_BRANCH,		/* enum vpmu_branch_type */
-	FIELD_EVENTS_NOT,	/* a bit for each architectural event that is not there */
-	FIELD_EVENTS,		/* ... that is there */
+	FIELD_EVENTS_NOT,	/* a bit for each architectural event, set if it is missing */
+	FIELD_EVENTS,		/* a bit for each architectural event, set if it is there */
 	FIELD_DEPTHS,		/* bit n: 8 * (n + 1) entries */
 	FIELD_LOSS,		/* enum vpmu_loss */
 };
@@ -33,8 +33,8 @@ struct field {
 };
 
 struct reg {
-	const char *name;	/* its number is behind it where there are more */
-	const char *tail;	/* ... and this behind that, or NULL */
+	const char *name;	/* name; an index is appended if there are several */
+	const char *tail;	/* suffix after the index, or NULL */
 	const struct field *fields;	/* a name of NULL ends them */
 	uint32_t first, n, stride;	/* numbers of MSRs; n is 0: CPUID */
 	bool amd;
@@ -43,9 +43,9 @@ struct reg {
 extern const struct reg registers[];
 extern const size_t n_registers;
 
-/* The register of an MSR's number, and in @index which of its kind, or NULL. */
+/* Find the register of an MSR number, and in @index its place among its kind; or NULL. */
 const struct reg *register_at(uint32_t msr, uint32_t *index);
-/* Its name, a new string: "IA32_PMC3", "msr 0x10" where none is known. */
+/* Name of the register, a new string: "IA32_PMC3", or "msr 0x10" for an unknown one. */
 char *register_name(uint32_t msr);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu run: a command in a guest that has a PMU. */
+/* vpmu run: runs a command in a guest that has a PMU. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -77,8 +77,8 @@ bool run_has_option(const char *text)
 }
 
 /*
- * KIND[,abi=2010]: the version of the paravirtual PMU that the proposal of 2010
- * specifies is offered only where it is asked for.
+ * KIND[,abi=2010]: the version of the paravirtual PMU from the proposal of 2010 is
+ * offered only if it is asked for.
  */
 static void set_pmu(struct machine *m, const char *text)
 {
@@ -111,7 +111,7 @@ char *uarch_option(const char *text)
 		return NULL;
 	if (!user && (len != 2 || strncmp(text, "on", len)))
 		fail(EXIT_VPMU, "--uarch %s: it is on, user or off, on and user with "
-		     "parameters behind a comma", text);
+		     "parameters after a comma", text);
 	more += !user && *more;
 	params = xprintf("%s%s", user ? "feed=user:index=linear" : "", more);
 	for (p = strchr(params, ','); p; p = strchr(p, ','))
@@ -135,7 +135,7 @@ static void set_machine(struct machine *m, const struct options *o)
 	m->verbose = o->verbose;
 }
 
-/* What is there only where QEMU executes the guest and counts. */
+/* These options need QEMU to execute the guest and to count. */
 static void check_kvm(const struct options *o, const struct machine *m)
 {
 	if (o->accel && !m->kvm && strcmp(o->accel, "tcg"))
@@ -182,8 +182,8 @@ static bool below(const char *path, const char *dir)
 }
 
 /*
- * Why the current directory cannot be shared, or NULL; the guest has trees
- * of its own where the kernel's are.
+ * Return the reason why the current directory cannot be shared, or NULL; the guest has
+ * trees of its own in place of the kernel's.
  */
 static const char *not_shared(const char *path)
 {
@@ -263,9 +263,9 @@ static int print_command(char **argv)
 /* ---- after the command */
 
 /*
- * What the guest programmed and nothing counted. QEMU answers with a list
- * under "told"; one without our patches does not know the question. A paravirtual
- * PMU has refused what an architectural one leaves at 0.
+ * Reports what the guest programmed and no counter counted. QEMU lists it under "told";
+ * one without our patches does not know the query. A paravirtual PMU has refused such
+ * events, while an architectural one counts 0.
  */
 static void tell_in_vain(const json_t *query, const struct machine *m)
 {
@@ -314,15 +314,15 @@ static void tell_outcome(const struct outcome *out, char **command,
 		    "cannot run in it", command[0]);
 }
 
-/* What QEMU is started with. */
+/* Resources that QEMU is started with. */
 struct start {
 	struct qemu qemu;
 	struct kernel kernel;
-	char *driver;		/* of the paravirtual PMU, for the guest's kernel, or NULL */
+	char *driver;		/* driver of the paravirtual PMU, for the guest's kernel, or NULL */
 	int share;		/* the shared directory, or -1 */
 };
 
-/* What QEMU knows of the run when the command has ended; NULL where it does not. */
+/* QEMU's answers about the run when the command has ended; NULL if unknown. */
 struct report {
 	json_t *version;	/* query-version */
 	json_t *vpmu;		/* x-query-vpmu */
@@ -445,7 +445,7 @@ struct trace_files {
 	FILE *out;
 };
 
-/* What cannot be written is known before the guest runs. */
+/* An unwritable file is refused before the guest runs. */
 static void trace_open(struct trace_files *t, const char *path)
 {
 	t->out = fopen(path, "we");
@@ -484,7 +484,7 @@ struct run {
 	struct report report;
 };
 
-/* Its descriptors as --dry-run shows them. */
+/* Print QEMU's command with descriptors as --dry-run shows them. */
 static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
 		     const struct machine *m, const char *driver)
 {
@@ -524,7 +524,10 @@ static void start_guest(struct run *r, const struct start *s, int initrd, const 
 	r->guest.qmp = &r->qmp;
 }
 
-/* Stop a guest and remove the snapshot that it came from; false: it is still there. */
+/*
+ * Stop a guest and remove the snapshot that it came from; returns false if it could not
+ * be removed.
+ */
 static bool drop_guest(struct run *r)
 {
 	guest_stop(&r->guest);
@@ -537,8 +540,8 @@ static bool drop_guest(struct run *r)
 }
 
 /*
- * From a snapshot, if there may be one, it is there, and QEMU takes it. With events of
- * the host, a trace, a model or its log shown a guest is followed from its boot; one
+ * Start from a snapshot, if that is allowed, one exists, and QEMU accepts it. A run with
+ * host events, a trace, a model or its log shown follows the guest from its boot; a guest
  * without a PMU is told the rate of its clock, which is measured each time.
  */
 static void boot(struct run *r, const struct start *s, bool snapshot)
@@ -576,7 +579,7 @@ static void run_guest(struct run *r, const struct options *o, const struct buffe
 	}
 	if (r->out.exited && r->guest.pid)
 		ask_qemu(&r->report, &r->qmp, o);
-	/* Whoever writes a trace writes the rest of it when it ends. */
+	/* The writer of a trace writes the rest of it when it ends. */
 	if (o->trace && r->guest.pid) {
 		json_decref(qmp_ask(&r->qmp, "quit", QMP_PATIENCE_MS));
 		guest_wait(&r->guest, QMP_PATIENCE_MS);

@@ -25,18 +25,18 @@
 #define INSIST_NS		(10 * 1000000000ull)
 /*
  * A guest from a snapshot starts its command within a second of its own time, and within
- * ten of the clock's on a machine with ten processes for each CPU. Impatience loses nothing:
- * the guest is booted instead.
+ * ten of the clock's on a machine with ten processes per CPU. Giving up early costs
+ * nothing: the guest is booted instead.
  */
 #define RESTORED_CPU_NS		(10 * 1000000000ull)
 #define SILENCE_NS		(30 * 1000000000ull)
-#define TAIL_BYTES		8192	/* kept of console and QEMU's errors */
+#define TAIL_BYTES		8192	/* bytes kept of the console and of QEMU's errors */
 
 enum phase {
 	PHASE_BOOT,		/* the guest comes up */
 	PHASE_START,		/* it has the job */
 	PHASE_RUN,		/* the command runs */
-	PHASE_DRAIN,		/* it has ended; its output is on the way */
+	PHASE_DRAIN,		/* it has ended; its output is still arriving */
 	PHASE_DONE,
 };
 
@@ -67,7 +67,7 @@ struct session {
 	uint64_t heard_ns;	/* when the command ended, or output came after it */
 };
 
-/* Came before the command ran, perhaps for a guest that was given up. */
+/* Signals that arrived before the command ran, perhaps for a guest that was given up. */
 static sigset_t held;
 
 static void send_control(struct session *s, uint32_t type, const void *data,
@@ -96,7 +96,7 @@ static void give_up(struct session *s, int status)
 	s->phase = PHASE_DONE;
 }
 
-/* True if the guest, which came from a snapshot, is to be booted instead. */
+/* Returns true if the guest, which came from a snapshot, is to be booted instead. */
 static bool give_up_snapshot(struct session *s)
 {
 	if (!s->guest->restored || s->phase >= PHASE_RUN)
@@ -106,7 +106,7 @@ static bool give_up_snapshot(struct session *s)
 	return true;
 }
 
-/* ---- what the guest says */
+/* ---- messages of the guest */
 
 static void send_signal(struct session *s, int32_t sig)
 {
@@ -161,7 +161,7 @@ static void command_started(struct session *s)
 		terminal_raw();
 }
 
-/* The command was stopped, as by Ctrl-Z: so are we, until continued. */
+/* The command was stopped, as by Ctrl-Z: stop too, until continued. */
 static void command_stopped(struct session *s, int32_t sig)
 {
 	int32_t go_on = SIGCONT;
@@ -227,7 +227,7 @@ static void handle_message(struct session *s, uint32_t type, const char *data,
 	}
 }
 
-/* False: there was nothing to read. */
+/* Returns false if there was nothing to read. */
 static bool read_control(struct session *s)
 {
 	struct channel_head h;
@@ -259,8 +259,8 @@ static bool read_control(struct session *s)
 /* ---- streams */
 
 /*
- * A pipe or terminal that can take something may still make a longer write
- * wait; PIPE_BUF bytes never do.
+ * A pipe or terminal that is writable may still make a longer write wait; a write of
+ * PIPE_BUF bytes never waits.
  */
 static size_t chunk_of(int fd)
 {
@@ -296,7 +296,7 @@ static int stream_write(struct stream *st)
 	return 0;
 }
 
-/* The reader of our output has gone: the command learns it by SIGPIPE. */
+/* The reader of our output has gone: the command gets SIGPIPE. */
 static void output_failed(struct session *s, struct stream *st, int err)
 {
 	if (err != EPIPE) {
@@ -346,8 +346,10 @@ static void pump_input(struct session *s, short events)
 	}
 }
 
-/* Keys are not ours while we are in the background, or another program of
- * our pipeline takes them one by one. */
+/*
+ * Keys are not ours while we are in the background, or while another program of our
+ * pipeline reads them one by one.
+ */
 static bool may_read_input(const struct session *s)
 {
 	if (s->phase != PHASE_RUN || s->in.from < 0)
@@ -387,7 +389,7 @@ static void insist(struct session *s, int sig)
 		s->insisted = 0;
 	s->insisted_ns = now;
 	s->insisted++;
-	/* Nothing of the user's is running yet: there is nothing to ask. */
+	/* None of the user's programs runs yet, so there is nothing to end gently. */
 	if (s->phase < PHASE_RUN || s->insisted > 3) {
 		s->outcome->killed_by = sig;
 		s->phase = PHASE_DONE;
@@ -570,14 +572,14 @@ static bool full(const struct stream *st)
 	return st->done < st->have;
 }
 
-/* The guest's count of its output was wrong, or its virtio device stands still. */
+/* The guest's count of its output was wrong, or its virtio device has stalled. */
 static void check_drain(struct session *s)
 {
 	uint64_t heard = s->heard_ns;
 
 	heard = s->out.read_ns > heard ? s->out.read_ns : heard;
 	heard = s->err.read_ns > heard ? s->err.read_ns : heard;
-	/* A slow reader of ours is not the guest's silence. */
+	/* A slow reader of our output is not a silent guest. */
 	if (full(&s->out) || full(&s->err))
 		s->heard_ns = now_ns();
 	if (s->phase != PHASE_DRAIN || full(&s->out) || full(&s->err) ||
@@ -642,8 +644,8 @@ static void serve_once(struct session *s)
 }
 
 /*
- * What we read ahead and the command did not take is given back where that
- * is possible, so that a loop over a file's lines can call us.
+ * Give back input that we read ahead and the command did not take, where that is
+ * possible, so that vpmu can be called in a loop over a file's lines.
  */
 static void give_back_input(const struct session *s)
 {

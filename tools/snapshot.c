@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * A guest that has booted and waits for its first job, kept in the cache: what is
- * started from it has no boot. Nothing of a user's is in it; the time, randomness and
+ * Snapshots of a guest that has booted and waits for its first job, kept in the cache, so
+ * that a run need not boot. They contain no data of a user; the time, randomness and
  * identity of a run come with its job.
  */
 #define _GNU_SOURCE
@@ -20,12 +20,12 @@
 #include "vpmu.h"
 
 #define PREFIX		"snapshot-"
-#define PART		".part" /* and who writes it */
+#define PART		".part" /* suffix of a snapshot being written, with the writer's pid */
 #define KEPT		3
 #define SAVE_MS		20000
 #define LOAD_MS		10000
 
-/* As FNV-1a, by words: of what this machine and user have made; nobody gains by a collision. */
+/* FNV-1a by words. The input is this machine's and user's own, so a collision gains nothing. */
 static void mix(uint64_t *hash, const void *data, size_t len)
 {
 	const unsigned char *p = data;
@@ -34,7 +34,8 @@ static void mix(uint64_t *hash, const void *data, size_t len)
 	for (; len >= 8; len -= 8, p += 8) {
 		memcpy(&word, p, 8);
 		*hash = (*hash ^ word) * 0x100000001b3ull;
-		*hash ^= *hash >> 32; /* else the upper bytes stay in the upper ones */
+		/* Without this the upper bytes would not reach the lower ones. */
+		*hash ^= *hash >> 32;
 	}
 	while (len--)
 		*hash = (*hash ^ *p++) * 0x100000001b3ull;
@@ -50,7 +51,10 @@ static void mix_file(uint64_t *hash, const char *path)
 	mix(hash, &s.st_ino, sizeof(s.st_ino));
 }
 
-/* Everything that a device or a page of the guest depends on; not which directory is shared. */
+/*
+ * The key has everything that a device or a page of the guest depends on, but not the
+ * shared directory.
+ */
 static uint64_t key_of(const struct qemu *qemu, const struct kernel *kernel,
 		       const struct machine *m, int initrd)
 {
@@ -88,7 +92,7 @@ static bool state_is(struct qmp *qmp, const char *command, const char *want)
 	return is;
 }
 
-/* A signal that ends vpmu is there, which session.c blocks and reads later. */
+/* Is a signal pending that ends vpmu? session.c blocks and reads it later. */
 static bool ending(void)
 {
 	sigset_t set;
@@ -122,7 +126,7 @@ static bool tell(struct qmp *qmp, const char *command, json_t *arguments)
 	return reply;
 }
 
-/* Somebody is writing it. */
+/* Is a live process writing it? */
 static bool in_work(const char *name)
 {
 	const char *part = strstr(name, PART);
@@ -136,7 +140,10 @@ static bool before(struct timespec a, struct timespec b)
 	return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
 }
 
-/* Of more than are kept, the one that was used longest ago. False: there are not more. */
+/*
+ * Remove the least recently used of more than are kept. Returns false if there are no
+ * more.
+ */
 static bool drop_one(int dir, DIR *names)
 {
 	struct timespec oldest = { 0 };
@@ -173,8 +180,8 @@ static void drop_old(void)
 }
 
 /*
- * Each page at its place in the file: pages of zeros, which most are, are not in it, and
- * what is there is read in large pieces.
+ * Each page has its place in the file: pages of zeros, which most are, are not stored,
+ * and the others are read in large pieces.
  */
 static json_t *mapped_ram(void)
 {
@@ -193,8 +200,8 @@ static bool sync_path(const char *path, int flags, mode_t mode)
 }
 
 /*
- * A name in the cache is that of a whole snapshot, also after a power cut: the name comes
- * when the data is on the disk.
+ * A name in the cache is that of a complete snapshot, even after a power failure: the
+ * file is renamed when the data is on the disk.
  */
 static bool publish(const char *part, const char *path)
 {
@@ -229,6 +236,6 @@ bool snapshot_save(struct qmp *qmp, const char *path)
 
 bool snapshot_loaded(struct qmp *qmp)
 {
-	/* It goes on as what was stopped when it was saved. */
+	/* It continues from the state "paused" in which it was saved. */
 	return await(qmp, "query-status", "paused", LOAD_MS) && tell(qmp, "cont", NULL);
 }

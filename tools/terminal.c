@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The caller's terminal. */
+/* The caller's terminal: modes and size. */
 #include <stdlib.h>
 #include <termios.h>
 #include <unistd.h>
@@ -11,10 +11,9 @@ static struct termios saved;
 static bool is_raw;
 
 /*
- * With both input and output on a terminal the command gets a terminal of
- * its own that stands for it. Otherwise only the outputs that are on one do:
- * a pager at the other end of a pipe may be reading its keys from the
- * terminal, and must not lose them to us.
+ * If both input and output are on a terminal, the command gets a terminal of its own that
+ * stands for it. Otherwise only the outputs that are on one do: a pager at the other end
+ * of a pipe may be reading its keys from the terminal, and must not lose them to us.
  */
 uint32_t terminal_streams(void)
 {
@@ -39,7 +38,7 @@ bool terminal_foreground(int fd)
 	return tcgetpgrp(fd) == getpgrp();
 }
 
-/* Who reads keys one by one has switched this off. */
+/* A program that reads keys one by one has switched this off. */
 bool terminal_cooked(int fd)
 {
 	struct termios t;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * vpmu timeline: a trace as one page that needs nothing but a browser. What
- * trace.c wrote, an event a line, becomes tables of numbers behind timeline.html,
- * which draws them.
+ * vpmu timeline: a trace as one page that only needs a browser. The events that trace.c
+ * wrote, one per line, become tables of numbers, which timeline.html draws.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,15 +24,15 @@ static const char usage[] =
 "  vpmu timeline trace.json -o timeline.html\n";
 
 #define PAGE	"tools/timeline.html"
-#define MARK	"@TRACE@"	/* where the page has its data */
+#define MARK	"@TRACE@"	/* place of the data in the page */
 #define LINE	(1 << 20)	/* bytes of the longest line that is read */
 
-/* Rows of the page's tables, in JSON; what they say is in timeline.html. */
+/* Rows of the page's tables, in JSON; timeline.html describes them. */
 struct tables {
 	struct buffer tracks, spans, moments, exits, totals;
-	json_t *names;		/* to their number */
+	json_t *names;		/* maps names to their numbers */
 	struct buffer name_list;
-	const char *path;	/* of the trace */
+	const char *path;	/* path of the trace */
 	size_t line;
 };
 
@@ -116,7 +115,7 @@ static void take_track(struct tables *t, json_t *event, int pid)
 	    name_number(t, name));
 }
 
-/* An exit is a moment of which there are many: neither its register nor its value. */
+/* Exits are moments and frequent: their register and value are left out. */
 static void take_moment(struct tables *t, json_t *event, int pid)
 {
 	static const char *const exits[] = { "rdmsr", "wrmsr", "rdpmc", "hypercall" };
@@ -249,7 +248,7 @@ int verb_timeline(int argc, char **argv)
 	FILE *in, *out = stdout;
 	char *page;
 
-	/* Options may follow the trace, as people type them. */
+	/* Options may follow the trace, as users type them. */
 	if (at < argc) {
 		t.path = argv[at];
 		argv[at] = argv[0];
@@ -258,7 +257,7 @@ int verb_timeline(int argc, char **argv)
 	if (!t.path || at < argc)
 		fail(EXIT_VPMU, "timeline takes one trace (vpmu timeline --help)");
 	if (!output && isatty(STDOUT_FILENO))
-		fail(EXIT_VPMU, "a page is nothing for a terminal: add -o FILE.html");
+		fail(EXIT_VPMU, "the page is not written to a terminal: add -o FILE.html");
 	in = fopen(t.path, "re");
 	if (!in)
 		fail(EXIT_VPMU, "%s: %s; vpmu run --trace FILE writes one", t.path,

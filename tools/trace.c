@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * QEMU's trace, a header and records of a fixed size, to the Chrome JSON trace
- * format that the Perfetto UI opens: a process per CPU, a track per counter of
- * the silicon, per counter of the guest that did not count and per slot of its
- * paravirtual PMU, instants, and curves of how many exits there were. Read and
- * written as a stream; memory grows with the number of CPUs only.
+ * Converts QEMU's trace, a header and records of a fixed size, to the Chrome JSON trace
+ * format that the Perfetto UI opens: a process per CPU; a track per counter of the
+ * silicon, per counter of the guest that did not count and per slot of its paravirtual
+ * PMU; instants; and curves of the number of exits. It reads and writes a stream; memory
+ * grows with the number of CPUs only.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,9 @@
 #include "vpmu.h"
 
 #define CPUS_MAX	1024
-/* A viewer holds all in memory: of more exits only the curve is written. */
+/*
+ * A viewer holds the whole trace in memory: of further exits only the curve is written.
+ */
 #define EXITS_SHOWN	500000u
 #define CURVE_NS	1000000u	/* between two points of the curve */
 
@@ -43,18 +45,18 @@ enum {
 	EXITS
 };
 
-/* As QEMU writes it; numbers are in this machine's order. */
+/* The header as QEMU writes it; numbers are in this machine's byte order. */
 struct trace_head {
 	char magic[8];
 	uint32_t record_bytes;
 	uint32_t version;
 };
 
-/* What lasts on a track: who has a counter, or why one does not count. */
+/* Spans of a track: a counter's owner, or a loss and its reason. */
 struct span {
 	bool open;
 	struct vpmu_trace_record from;
-	uint64_t end;		/* of the one before: they do not overlap */
+	uint64_t end;		/* end of the previous one: they do not overlap */
 };
 
 struct cpu {
@@ -62,7 +64,7 @@ struct cpu {
 	bool named[TRACKS];
 	struct span span[TRACK_MOMENTS];
 	uint64_t exits[EXITS];
-	uint64_t curve, drawn;	/* time, and exits, of its last point */
+	uint64_t curve, drawn;	/* time and number of exits of the curve's last point */
 	uint64_t last;		/* time of the last record */
 };
 
@@ -73,7 +75,7 @@ struct convert {
 	struct cpu *cpu[CPUS_MAX];
 	uint64_t written;	/* events of the output */
 	uint64_t exits;
-	uint64_t senseless;	/* records that cannot be */
+	uint64_t senseless;	/* records that make no sense */
 };
 
 static const char *const exit_names[EXITS] = {
@@ -97,7 +99,7 @@ static char *json_quoted(const char *text)
 	return quoted ? quoted : strdup("\"?\"");
 }
 
-/* "pmc 3", "fixed 0": the fixed counters stand behind the others. */
+/* "pmc 3", "fixed 0": the fixed counters follow the others. */
 static char *counter_name(const struct convert *c, unsigned int pmc)
 {
 	return pmc < c->model->n_gp ? xprintf("pmc %u", pmc)
@@ -134,7 +136,7 @@ static char *hypercall_name(const struct vpmu_trace_record *r)
 
 /* ---- writing */
 
-/* An event's beginning; its own members follow, and "}". Times are in us. */
+/* Begins an event; its own members follow, and "}". Times are in us. */
 static void begin(struct convert *c, char phase, uint64_t time_ns, unsigned int cpu)
 {
 	fprintf(c->out, "%s\n{\"ph\":\"%c\",\"ts\":%" PRIu64 ".%03u,\"pid\":%u",
@@ -193,7 +195,7 @@ static bool is_loss(unsigned int track)
 	return track >= TRACK_SLOT_LOST || (track >= TRACK_GUEST && track < TRACK_SLOT);
 }
 
-/* @end: the record that ended it, or NULL when that is missing. */
+/* @end: the record that ended it, or NULL if that is missing. */
 static void span_write(struct convert *c, unsigned int cpu, unsigned int track,
 		       uint64_t until, const struct vpmu_trace_record *end)
 {
@@ -224,7 +226,7 @@ static void span_write(struct convert *c, unsigned int cpu, unsigned int track,
 	s->end = until;
 }
 
-/* One begins where the other has not ended: what ended it is missing. */
+/* If a span begins before the last has ended, the end is missing. */
 static void span_begin(struct convert *c, const struct vpmu_trace_record *r,
 		       unsigned int track)
 {
@@ -284,7 +286,7 @@ static void curve(struct convert *c, unsigned int cpu, uint64_t time)
 	p->curve = time;
 }
 
-/* False: it is not to be shown by itself. */
+/* Returns false if the exit is not to be shown by itself. */
 static bool one_exit(struct convert *c, const struct vpmu_trace_record *r, unsigned int kind)
 {
 	struct cpu *p = c->cpu[r->cpu];
@@ -344,7 +346,7 @@ static void served(struct convert *c, const struct vpmu_trace_record *r)
 
 /* ---- reading */
 
-/* Its fields are within their bounds; QEMU may be of another version. */
+/* Are its fields within their bounds? QEMU may be of another version. */
 static bool sensible(const struct vpmu_trace_record *r)
 {
 	if (r->cpu >= CPUS_MAX)
@@ -435,7 +437,7 @@ static void take(struct convert *c, const struct vpmu_trace_record *r)
 	}
 }
 
-/* What is still open ends where the trace does. */
+/* Spans that are still open end with the trace. */
 static void finish(struct convert *c)
 {
 	for (unsigned int i = 0; i < CPUS_MAX; i++) {
@@ -461,7 +463,7 @@ static void finish(struct convert *c)
 		    c->senseless);
 }
 
-/* 0 at the end, and where the last record was cut. */
+/* Returns false at the end, and if the last record was cut. */
 static bool read_record(FILE *in, uint32_t bytes, struct vpmu_trace_record *r)
 {
 	if (fread(r, sizeof(*r), 1, in) != 1)

@@ -3,7 +3,7 @@
 #
 # bash completion for vpmu: verbs and options are what vpmu itself prints as its help.
 
-# Of an option's argument, as "tcg|kvm", "FILE" or "MODEL" in the help.
+# Print the completions of an option's argument, "tcg|kvm", "FILE" or "MODEL" in the help.
 _vpmu_argument() { # KIND
 	case $1 in
 	FILE* | DIR) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
@@ -30,7 +30,8 @@ _vpmu() {
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		if [ "${COMP_WORDS[i]}" = -- ]; then
-			# The command's own, where bash-completion is there.
+			# Complete the command's own arguments if bash-completion is
+			# there.
 			if declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else

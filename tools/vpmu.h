@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* The vpmu command: what its files know of each other. */
+/* The vpmu command: declarations that its files share. */
 #ifndef VPMU_TOOLS_VPMU_H
 #define VPMU_TOOLS_VPMU_H
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Exit statuses of vpmu's own, as env(1) and timeout(1) have them. */
+/* Exit statuses of vpmu's own, like those of env(1) and timeout(1). */
 enum vpmu_exit {
 	EXIT_SKIP = 77,		/* cannot run on this machine */
 	EXIT_VPMU = 125,	/* vpmu itself failed */
@@ -19,9 +19,9 @@ enum vpmu_exit {
 
 /* ---- verbs; each returns the exit status */
 int verb_run(int argc, char **argv);
-/* Whether vpmu run takes the option that @text ("--uarch on") begins with. */
+/* Does vpmu run take the option that @text ("--uarch on") begins with? */
 bool run_has_option(const char *text);
-/* Of --uarch on|user|off, with parameters: as QEMU takes them, NULL: off. */
+/* Translate --uarch on|user|off, with parameters, for QEMU; NULL: off. */
 char *uarch_option(const char *text);
 int verb_qemu(int argc, char **argv);
 int verb_check(int argc, char **argv);
@@ -33,14 +33,14 @@ int verb_compare(int argc, char **argv);
 int verb_lost(int argc, char **argv);
 int verb_kvm(int argc, char **argv);
 
-/* ---- say.c: messages, on standard error or where -o says */
+/* ---- say.c: messages, on standard error or in the file of -o */
 extern FILE *say_to;
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fail(int status, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 int say_open(const char *path);
 
-/* ---- buffer.c: bytes that grow; no memory ends the program */
+/* ---- buffer.c: a growing array of bytes; out of memory ends the program */
 struct buffer {
 	char *data;
 	size_t len, cap;
@@ -58,8 +58,11 @@ char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 struct option_def {
 	const char *name;	/* without the dashes; NULL ends the table */
 	char letter;		/* 0: none */
-	const char *arg;	/* what it takes, for the help; NULL: nothing;
-				 * with "..." behind it: may be repeated */
+	/*
+	 * Placeholder of the argument in the help; NULL: none; a trailing "..." means
+	 * repeatable.
+	 */
+	const char *arg;
 	const char *help;
 	void *to;		/* bool *, without arg; const char **, with;
 				 * struct strings *, repeated */
@@ -69,37 +72,42 @@ struct strings {
 	size_t n;
 };
 /*
- * Set what the options say and return the index of the first other argument.
- * --help prints @usage and the table and exits; an unknown option names the
- * nearest one and exits with 125.
+ * Store the options' values and return the index of the first other argument. --help
+ * prints @usage and the table and exits; an unknown option names the nearest one and
+ * exits with 125.
  */
 int options_parse(int argc, char **argv, const struct option_def *defs,
 		  const char *usage);
 long option_number(const char *name, const char *text, long min, long max);
-/* Bytes, with a suffix K, M, G or T; M without one. */
+/* A number of bytes, with a suffix K, M, G or T; M without one. */
 uint64_t option_size(const char *name, const char *text);
 /* The candidate that @word is most like, or NULL. @next yields or NULL. */
 const char *nearest(const char *word, const char *const *candidates);
 
-/* ---- paths.c: where things are */
+/* ---- paths.c: paths of files */
 const char *cache_dir(void);		/* fails with the cure */
 struct stat;
 /* True if it belongs to the caller or root, and only its owner can write it. */
 bool only_ours(const struct stat *s);
 char *installed_beside(const char *name);	/* in the prefix of this program */
 const char *source_file(const char *name, char **out);
-/* True if @text, which a file says, can stand in a path; as check_name in cache.sh. */
+/*
+ * True if @text, from a file, can be a component of a path; like check_name in cache.sh.
+ */
 bool is_name(const char *text);
 bool runs(const char *path);		/* an executable file */
-/* A program that runs meanwhile. */
+/* A running program whose output is read. */
 struct script {
 	pid_t pid;		/* 0: none */
 	int out;		/* its standard output */
 };
 void script_start(struct script *script, char *const *argv);
-/* Its status, and its standard output to @out without the last newline. */
+/*
+ * Wait for it. Returns its status, and its standard output in @out without the last
+ * newline.
+ */
 int script_end(struct script *script, struct buffer *out);
-int run_script(char *const *argv, struct buffer *out); /* both */
+int run_script(char *const *argv, struct buffer *out); /* script_start() and script_end() in one */
 
 /* ---- kernel.c */
 struct kernel {
@@ -116,13 +124,15 @@ bool kernel_cached(struct kernel *kernel, const char *which);
  * with the cure; with @cached, which does neither, it returns NULL.
  */
 char *kernel_driver(const struct kernel *kernel, bool cached);
-/* A file with the guest's initramfs; returns its descriptor. @driver may be NULL. */
+/*
+ * Create a file with the guest's initramfs; returns its descriptor. @driver may be NULL.
+ */
 int kernel_initramfs(const struct kernel *kernel, const char *driver);
 
 /* ---- perf.c */
 struct perf {
 	char *path;		/* the one that works, or NULL */
-	char *over;		/* what would be found first and does not, or NULL */
+	char *over;		/* perf that would be found first and does not work, or NULL */
 };
 void perf_find(struct perf *perf);
 #define PERF_CURE	"apt-get install linux-perf"
@@ -133,11 +143,14 @@ struct qemu {
 	char *firmware;		/* for -L, or NULL */
 	bool patched;		/* ours, so it has a PMU */
 	bool sandbox;		/* it can confine itself by seccomp */
-	struct script look;	/* who knows more; see qemu_look() */
+	struct script look;	/* a running script that finds it; see qemu_look() */
 };
-/* May build, unless @cached; returns false when @cached and nothing is. */
+/*
+ * Find our QEMU. May build it, unless @cached; returns false if @cached and there is
+ * none.
+ */
 bool qemu_find(struct qemu *qemu, bool cached);
-/* The same in two halves: what can be asked is asked meanwhile. */
+/* qemu_find() in two halves: the script runs in between. */
 void qemu_look(struct qemu *qemu);
 bool qemu_found(struct qemu *qemu, bool cached);
 /* Fails with the cure where @qemu cannot run a guest on /dev/kvm. */
@@ -145,17 +158,19 @@ void qemu_need_kvm(const struct qemu *qemu);
 
 struct machine {
 	bool kvm;		/* runs on /dev/kvm, with the PMU that KVM gives */
-	const char *cpu;	/* as the user says it */
-	const char *pmu;	/* as the user says it: arch, pv, both or none */
+	const char *cpu;	/* as the user typed it */
+	const char *pmu;	/* as the user typed it: arch, pv, both or none */
 	bool arch;		/* has the architectural PMU */
-	const char *pv;		/* versions of the paravirtual PMU that it has, as
-				 * QEMU says them; NULL: none */
+	const char *pv;		/* versions of the paravirtual PMU, in QEMU's form; NULL: none */
 	const char *append;	/* for the kernel, or NULL */
 	const char *share;	/* directory to share writable, or NULL */
 	const char *policy;	/* direct, shared or mediated; NULL: QEMU's default */
 	const char *filter;	/* events that count, or NULL */
-	const char *uarch;	/* the model of the micro-architecture: its parameters,
-				 * or "", as QEMU takes them; NULL: none */
+	/*
+	 * Parameters of the micro-architectural model in QEMU's form, or ""; NULL: no
+	 * model.
+	 */
+	const char *uarch;
 	unsigned int smp;
 	uint64_t memory_bytes;
 	bool trace;
@@ -163,7 +178,7 @@ struct machine {
 	bool verbose;
 };
 
-/* The ends that QEMU gets, or for --dry-run negative. */
+/* The ends that QEMU gets; negative for --dry-run. */
 enum port {
 	PORT_CONTROL, PORT_STDIN, PORT_STDOUT, PORT_STDERR,
 	PORT_QMP, PORT_CONSOLE,
@@ -174,7 +189,7 @@ struct qemu_fds {
 	int initrd, share, trace;
 };
 
-/* A NULL-ended argument vector. @snapshot: to start from, or NULL. */
+/* A NULL-ended argument vector. @snapshot: the one to start from, or NULL. */
 char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 		    const struct machine *machine, const struct qemu_fds *fds,
 		    const char *snapshot);
@@ -184,24 +199,24 @@ struct qmp;
 
 /* ---- guest.c: a guest that waits for a job */
 struct guest {
-	pid_t pid;		/* of QEMU */
+	pid_t pid;		/* process of QEMU */
 	int port[PORTS];	/* our ends */
 	int errors;		/* QEMU's standard error */
 	uint64_t started_ns;
 	struct qmp *qmp;
-	const char *keep;	/* where to save what has booted, or NULL */
-	bool restored;		/* has booted before, and waits */
+	const char *keep;	/* path to save the booted guest at, or NULL */
+	bool restored;		/* restored from a snapshot, and waits */
 	char *from;		/* the snapshot that it was restored from, or NULL */
 };
 void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds);
 void guest_stop(struct guest *guest);
-/* Give QEMU the chance to end by itself, for @ms. */
+/* Let QEMU end by itself, for up to @ms. */
 void guest_wait(struct guest *guest, int ms);
 void guest_ports(struct guest *guest, struct qemu_fds *fds);
 
 /* ---- job.c: the caller's own state as a message */
 struct job_extra {
-	const char *cwd;	/* in the guest */
+	const char *cwd;	/* directory of the command in the guest */
 	const char *share;	/* where to mount the share, or NULL */
 	const struct perf *perf;
 	const struct kernel *kernel;
@@ -209,8 +224,10 @@ struct job_extra {
 	uint32_t tty;		/* enum channel_tty_flags */
 };
 void job_message(struct buffer *out, char **command, const struct job_extra *extra);
-/* What is known when the job is sent: the time, and what makes one guest differ from
- * another that started alike. */
+/*
+ * Add what is known only when the job is sent: the time, and the identity and randomness
+ * by which guests of one snapshot differ.
+ */
 void job_moment(struct buffer *out);
 
 /* ---- qmp.c */
@@ -223,31 +240,34 @@ struct qmp {
 #define QMP_PATIENCE_MS	30000
 void qmp_start(struct qmp *qmp, int fd);
 /*
- * The reply's "return" as a new reference; or NULL, and in @error a new string
- * that says why. Takes the reference to @arguments, which may be NULL.
+ * Returns the reply's "return" as a new reference; or NULL, with the reason in @error as
+ * a new string. Takes the reference to @arguments, which may be NULL.
  */
 struct json_t *qmp_call(struct qmp *qmp, const char *command, struct json_t *arguments,
 			int timeout_ms, char **error);
-/* The same without arguments, for questions that may stay without an answer. */
+/* A call without arguments, for questions that may remain without an answer. */
 struct json_t *qmp_ask(struct qmp *qmp, const char *command, int timeout_ms);
 /*
- * Take the events that have come, without waiting for one. True: KVM could not execute an
- * instruction of the guest, which has stopped for good.
+ * Take the events that have arrived, without waiting. Returns true if KVM could not
+ * execute an instruction of the guest, which has then stopped for good.
  */
 bool qmp_stopped(struct qmp *qmp);
 
 /* ---- snapshot.c: guests that have booted */
-/* Where that of such a guest is, or would be; @initrd: its initramfs. A new string. */
+/*
+ * Path of the snapshot of such a guest, whether it exists or not; @initrd: its initramfs.
+ * A new string.
+ */
 char *snapshot_path(const struct qemu *qemu, const struct kernel *kernel,
 		    const struct machine *machine, int initrd);
 /*
- * Save a guest that waits for its first job, and let it go on; that it could not be
- * saved is no error. False: it does not go on.
+ * Save a guest that waits for its first job, and continue it. A failure to save is no
+ * error. Returns false if the guest does not continue.
  */
 bool snapshot_save(struct qmp *qmp, const char *path);
-/* True if there is one that only the caller or root can have written. */
+/* True if there is a snapshot that only the caller or root can have written. */
 bool snapshot_there(const char *path);
-/* Wait until a guest that was started from one goes on; false: it does not. */
+/* Wait until a guest that was started from a snapshot continues; false: it does not. */
 bool snapshot_loaded(struct qmp *qmp);
 
 /* ---- models.c */
@@ -260,50 +280,55 @@ uint64_t event_select(const struct vpmu_event_def *def);
 const char *event_quality(const struct vpmu_model *model, const struct vpmu_event_def *def,
 			  uint64_t supplied);
 char *mask_text(unsigned int mask);	/* "0-7", "0,2": the bits of a mask */
-/* The signals that QEMU's TCG supplies: all but a clock of its own. */
+/* The signals that QEMU's TCG supplies: all but those of a modelled CPU. */
 #define TCG_SUPPLIED	(VPMU_SIGNALS_ALL & ~VPMU_SIGNALS_UARCH)
 
 /* ---- events.c: the host's events and the filter of a run */
 struct host_event {
 	const char *spec;
-	uint64_t id;		/* QEMU's, once added */
+	uint64_t id;		/* id that QEMU gave it */
 };
 struct host_events {
 	struct host_event *list;
 	size_t n;
 };
-/* Whose events @cpu, as of vpmu run --cpu, has; the generic ones if unknown. */
+/* The model whose events @cpu has, as in vpmu run --cpu; the generic one if unknown. */
 const struct vpmu_model *events_model(const char *cpu);
-/* Both end the program, with status 2 and the place, on what is wrong. */
+/* Both end the program on an error, with status 2 and its place. */
 void events_parse(struct host_events *events, const struct strings *specs,
 		  const struct machine *machine);
 void events_check_filter(const char *filter, const char *cpu);
-/* Add them to a guest that waits, and let it go; false after saying why not. */
+/* Add them to a guest that waits, and let it continue; returns false after the reason. */
 bool events_add(struct host_events *events, struct qmp *qmp);
-void events_tell(struct json_t *list);		/* x-query-vpmu-host-events */
-/* Of x-query-vpmu; @hosts, @filtered: there are host events, a filter. */
+void events_tell(struct json_t *list);		/* prints x-query-vpmu-host-events */
+/*
+ * Print the losses in x-query-vpmu; @hosts, @filtered: there are host events, a filter.
+ */
 void events_tell_losses(struct json_t *query, bool hosts, bool filtered);
 
 /* ---- trace.c */
-/* QEMU's trace in @in, to a file that Perfetto opens. Returns 0, or -errno. */
+/* Convert QEMU's trace in @in to a file that Perfetto opens. Returns 0, or -errno. */
 int trace_convert(FILE *in, FILE *out, const struct vpmu_model *model,
 		  const struct host_events *events);
 
 /* ---- session.c: a job in a guest, from boot to exit */
 struct outcome {
-	bool exited;		/* else the guest died or vpmu gave up */
+	bool exited;		/* false: the guest died or vpmu gave up */
 	bool spoilt;		/* it came from a snapshot, and its command did not start */
-	int status;		/* as of waitpid(2) */
+	int status;		/* as waitpid(2) reports it */
 	int noexec;		/* errno of exec, or 0 */
 	uint32_t flags;		/* enum channel_exit_flags */
 	int own_failure;	/* exit status of vpmu's own, or 0 */
-	bool incomplete;	/* the command ended, but its files, its statistics or
-				 * what was not counted are not all known */
-	int killed_by;		/* signal that ended vpmu's patience, or 0 */
+	/*
+	 * The command ended, but its files, its statistics or the list of uncounted
+	 * events are incomplete.
+	 */
+	bool incomplete;
+	int killed_by;		/* signal on which vpmu gave up, or 0 */
 	uint64_t boot_ns;	/* from QEMU's start until the guest is ready */
 	uint64_t start_ns;	/* until the command runs */
-	uint64_t end_ns;	/* until its exit and all output are here */
-	uint64_t wall_ns;	/* that the command took, on the guest's clock */
+	uint64_t end_ns;	/* until its exit and all of its output have arrived */
+	uint64_t wall_ns;	/* duration of the command, on the guest's clock */
 	uint64_t out_bytes, err_bytes;
 };
 void session_run(struct guest *guest, const struct buffer *job,

@@ -24,7 +24,7 @@ says '15:0 event: EX_RET_BRN: defined, on counters 0-5 | 41 HOST_ONLY: counts wh
 says '3:0 FIXED0: OS USR: INST_RETIRED.ANY_P | 7:4 FIXED1: USR PMI: CPU_CLK_UNHALTED.THREAD_P' 38dH=0xa3
 says '15:0 PMC 3: overflowed | 47:32 FIXED 1: overflowed | 59 CTR_FRZ: counters are frozen | 63 COND_CHGD: something has changed' \
 	0x38e=0x8800000200000008
-says '15:0 PMC 0,9: enabled (Intel Icelake-SP, Icelake-D does not have 9) | 49 reserved: nobody'"'"'s: writing it is a #GP' \
+says '15:0 PMC 0,9: enabled (Intel Icelake-SP, Icelake-D does not have 9) | 49 reserved: writing it is a #GP' \
 	GLOBAL_CTRL=0x2000000000201
 says '11:8 PEBS_FMT: 4: format of PEBS records | 13 FW_WRITE: full-width counters from 4C1H on' \
 	ia32_perf_capabilities=0x2400

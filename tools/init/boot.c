@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* From the kernel's hands to the control channel. */
+/* The boot, from the first process's start to the control channel. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -29,8 +29,8 @@ void boot_mount(void)
 }
 
 /*
- * The parameters that the kernel's command line has for a module: QEMU tells
- * there where its virtio-mmio devices are.
+ * Collect the parameters that the kernel's command line has for a module: QEMU names its
+ * virtio-mmio devices there.
  */
 static char *module_parameters(const char *module)
 {
@@ -94,7 +94,7 @@ static const char *kernel_said(const char *prefix)
 
 	for (;;) {
 		n = read(fd, record, sizeof(record) - 1);
-		if (n < 0 && errno == EPIPE) /* overwritten meanwhile: the next one */
+		if (n < 0 && errno == EPIPE) /* overwritten meanwhile: read the next one */
 			continue;
 		if (n <= 0)
 			break;

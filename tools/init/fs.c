@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The guest's file system: the host's, as far as it may be written. */
+/* The guest's file system: the host's, with the permitted directories writable. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@
  */
 #define OPTIONS_9P	"trans=virtio,version=9p2000.L,msize=512000,cache=loose"
 
-/* The upper layer's file system, from before it was covered. */
+/* The upper layer's file system, opened before it is covered. */
 static int upper = -1;
 
 /* The shared directory, open since it was mounted: syncfs(2) reports errors since then. */
@@ -69,7 +69,7 @@ static void mount_root(void)
 	mkdir("/rw", 0755);
 	mkdir("/new", 0755);
 	must_mount(CHANNEL_TAG_ROOT, "/host", "9p", MS_RDONLY, OPTIONS_9P);
-	/* As large as memory: who fills it is told to ask for more. */
+	/* 70 % of memory; a command that fills it is told to ask for more. */
 	must_mount("overlay", "/rw", "tmpfs", 0, "mode=0755,size=70%");
 	mkdir("/rw/upper", 0755);
 	mkdir("/rw/work", 0755);
@@ -109,11 +109,11 @@ static void mount_kernel_trees(void)
 	may_mount("debugfs", "/sys/kernel/debug", "debugfs", 0, "mode=0755");
 	may_mount("cgroup2", "/sys/fs/cgroup", "cgroup2",
 		  MS_NOSUID | MS_NOEXEC | MS_NODEV, NULL);
-	/* With a modprobe to be found, the kernel would run it for this one. */
+	/* If modprobe could be found, the kernel would run it for this one. */
 	may_mount("bpf", "/sys/fs/bpf", "bpf", 0, "mode=0700");
 }
 
-/* As new as the job: tmpfs keeps times. */
+/* Mounted anew for each job, since tmpfs keeps times. */
 static void mount_memory(void)
 {
 	may_mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
@@ -171,9 +171,9 @@ static void make_links(const struct job *job)
 }
 
 /*
- * Open to everybody, and without a throttle: a slow host must not cost a
- * guest its overflows. The rate comes before the percentage, which makes the
- * kernel refuse to set the rate.
+ * Allow perf to all users, and without a throttle: a slow host must not cost a guest its
+ * overflows. Set the rate before the percentage, as the kernel refuses the rate after
+ * that.
  */
 static void set_sysctls(void)
 {
@@ -209,8 +209,8 @@ static void loopback_up(void)
 }
 
 /*
- * What is the same for every job: what is done here costs a guest from a snapshot
- * nothing, while all that comes later is translated anew in each run.
+ * Prepare what is the same for every job: done here it costs a guest from a snapshot
+ * nothing, while everything later is translated again in each run.
  */
 void fs_prepare(void)
 {

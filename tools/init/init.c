@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The guest's first process. It brings the guest up to where any job could
- * be done, says READY, and waits: a snapshot may be taken there. Then it does
- * one job: the host's file system, a command as the caller, its streams.
+ * The guest's first process. It boots the guest to the point from which any job can
+ * start, says READY, and waits: a snapshot may be taken there. Then it does one job: the
+ * host's file system, a command as the caller, its streams.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +23,7 @@
 /* One direction of one stream. */
 struct pump {
 	int from, to;		/* -1: closed */
-	size_t have, done;	/* bytes in the buffer, and passed on of them */
+	size_t have, done;	/* bytes in the buffer, and how many of them were passed on */
 	uint64_t total;		/* bytes passed on */
 	char buf[65536];
 };
@@ -36,7 +36,7 @@ static struct task task;
 static int status;
 static bool finishing, was_full;
 
-/* What has come of a message on the control port. */
+/* The part of a message that has arrived on the control port. */
 static struct channel_head head;
 static char *payload;
 static size_t head_have, payload_have;
@@ -63,7 +63,7 @@ static bool pump_idle(const struct pump *p)
 	return p->from < 0 && p->done == p->have;
 }
 
-/* Returns false at the end of what there is to read. */
+/* Returns false at the end of the input. */
 static bool pump_fill(struct pump *p, size_t max)
 {
 	ssize_t n;
@@ -80,7 +80,7 @@ static bool pump_fill(struct pump *p, size_t max)
 	return true;
 }
 
-/* Returns false when nobody takes it any more. */
+/* Returns false when the reader has gone. */
 static bool pump_drain(struct pump *p)
 {
 	ssize_t n = write(p->to, p->buf + p->done, p->have - p->done);
@@ -104,8 +104,8 @@ static void pump_out(struct pump *p, short events)
 }
 
 /*
- * The command may go on reading what is in the pipe, so the rest is counted when it
- * has ended. A reader of our own would hide that the command closed its end: it is
+ * The command may continue to read what is in the pipe, so the rest is counted when it
+ * has ended. A read end of our own would hide that the command closed its end, so it is
  * opened only now, when there is nothing more to write.
  */
 static void close_stdin(void)
@@ -130,7 +130,7 @@ static uint64_t stdin_unread(void)
 	return in_rest >= 0 && !ioctl(in_rest, FIONREAD, &unread) ? (uint64_t)unread : 0;
 }
 
-/* What comes after the reader has gone is thrown away. */
+/* Input that arrives after the reader has gone is discarded. */
 static void pump_in(short events)
 {
 	if (in.done < in.have) {
@@ -147,7 +147,7 @@ static void pump_in(short events)
 		close_stdin();
 }
 
-/* A reader that goes while nothing is written shows as an error. */
+/* A reader that goes while nothing is written shows up as an error. */
 static void watch_reader(short events)
 {
 	if (in.to < 0 || in.to == task.terminal || !(events & POLLERR))
@@ -195,7 +195,7 @@ static void handle_message(void)
 	}
 }
 
-/* Take what has come; true when a message is whole. */
+/* Read what has arrived; returns true when a message is complete. */
 static bool read_message(void)
 {
 	ssize_t n;
@@ -254,7 +254,7 @@ static void serve_report(void)
 	ssize_t n = read(task.report, &r, sizeof(r));
 
 	if (n != sizeof(r)) {
-		/* The leader was killed: kill(-1) reaches it as well. */
+		/* kill(-1) of a killed command reaches its leader too. */
 		close_fd(&task.report);
 		status = SIGKILL;
 		finishing = true;
@@ -287,7 +287,7 @@ static void reap(void)
 		;
 }
 
-/* No process but this one is left, so that every stream has its end. */
+/* No other process is left, so every stream has its end. */
 static void end_processes(void)
 {
 	was_full |= fs_overlay_full();
@@ -321,8 +321,8 @@ static void serve_once(void)
 	};
 
 	/*
-	 * A descriptor that is not asked for would still report its end; of
-	 * the pipe to the command's standard input that is welcome.
+	 * Poll reports the end of a descriptor even if nothing is asked for; for the pipe
+	 * to the command's standard input that is wanted.
 	 */
 	for (size_t i = 2; i < sizeof(p) / sizeof(p[0]); i++)
 		if (!p[i].events && (i != 3 || in.to == task.terminal))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* The guest's first process: what its files know of each other. */
+/* The guest's first process: declarations that its files share. */
 #ifndef VPMU_INIT_H
 #define VPMU_INIT_H
 
@@ -10,14 +10,14 @@
 
 #include "../channel.h"
 
-/* A job as it came, taken apart. Pointers are into the message. */
+/* A received job, parsed. Pointers are into the message. */
 struct job {
 	char **argv, **envp;
 	const char *cwd, *share;
 	const uint32_t *ids;		/* uid, gid, groups */
 	size_t n_ids;			/* at least 2 */
 	const struct channel_tty *tty;	/* NULL: pipes only */
-	const void *items;		/* the whole, for what occurs often */
+	const void *items;		/* all items, for those that occur repeatedly */
 	size_t len;
 };
 
@@ -39,7 +39,7 @@ struct task_report {
 enum task_report_kind {
 	TASK_STARTED,		/* value: the command's pid and group */
 	TASK_NOEXEC,		/* value: errno */
-	TASK_STATUS,		/* value: as of waitpid(2) */
+	TASK_STATUS,		/* value: as waitpid(2) reports it */
 };
 
 /* say.c */
@@ -57,10 +57,13 @@ int job_parse(struct job *job, void *payload, size_t len);
 const struct channel_item *job_item(const struct job *job, uint32_t tag,
 				    const struct channel_item *item);
 
-/* boot.c: what is the same for every job */
+/* boot.c: the part of the boot that is the same for every job */
 void boot_mount(void);
 void boot_modules(void);
-/* The paravirtual PMU's driver, if there is one; fails with its own words. */
+/*
+ * Load the paravirtual PMU's driver, if there is one; report the failure if it does not
+ * load.
+ */
 void boot_driver(void);
 int boot_port(const char *name);
 
@@ -70,8 +73,8 @@ void fs_enter(const struct job *job);
 bool fs_overlay_full(void);
 bool fs_out_of_memory(void);
 /*
- * Write the share out; nobody uses it any more, and nothing is left that unmounting
- * it would write. Returns false if that failed.
+ * Write the share out. It has no users left, so unmounting it later writes nothing more.
+ * Returns false if that failed.
  */
 bool fs_leave(const struct job *job);
 

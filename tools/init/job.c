@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* A job's message taken apart. */
+/* Parser of a job's message. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static const void *item_data(const struct job *job, uint32_t tag, size_t min)
 	return item && item->len >= min ? item + 1 : NULL;
 }
 
-/* Each string has its NUL in the padding: the host sees to that. */
+/* The host pads each string, so that its NUL is in the message. */
 static char **strings(const struct job *job, uint32_t tag)
 {
 	const struct channel_item *item = NULL;

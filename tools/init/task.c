@@ -21,7 +21,7 @@
 
 #include "init.h"
 
-/* The ends that the command gets, and the pipe that closes with exec. */
+/* The command's ends of the streams, and the pipe that closes with exec. */
 struct ends {
 	int in, out, err, slave;
 	int failed[2];
@@ -49,7 +49,7 @@ static void set_limits(const struct job *job)
 	}
 }
 
-/* What was ignored stays so, as across exec on the host; the rest is reset. */
+/* Ignored signals stay ignored, as across exec on the host; all others are reset. */
 static void set_signals(const struct job *job)
 {
 	const struct channel_item *item = job_item(job, CHANNEL_SIGNALS, NULL);
@@ -109,7 +109,7 @@ static void run_command(const struct job *job, const struct ends *ends)
 	_exit(127);
 }
 
-/* Our side of the command's ends: their EOF must come. */
+/* Close our copies of the command's ends, so that their end of file arrives. */
 static void close_ends(const struct ends *ends)
 {
 	if (ends->in != ends->slave)
@@ -178,8 +178,8 @@ static void open_terminal(struct task *task, struct ends *ends,
 }
 
 /*
- * A pipe whose command's end belongs to the caller, so that opening it
- * anew through /dev/stdout works as on the host.
+ * A pipe of which the caller owns the command's end, so that the command can open it
+ * again through /dev/stdout, as on the host.
  */
 static void open_pipe(int *reader, int *writer, int *ours, const uint32_t *ids)
 {
