@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* CPU models by name, and their events as people read them. */
+/* CPU models by name, and their events as text. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "vpmu.h"
 
-/* What QEMU puts behind a model's name for a variant of it: -vN, -IBRS, -noTSX. */
+/* QEMU's suffixes of a model's variants: -vN, -IBRS, -noTSX. */
 static bool is_variant(const char *s)
 {
 	return (!strncasecmp(s, "-v", 2) && isdigit(s[2])) ||
@@ -16,7 +16,7 @@ static bool is_variant(const char *s)
 	       !strncasecmp(s, "-noTSX", 6);
 }
 
-/* QEMU's names and ours differ in case and hyphens, and QEMU's in variants. */
+/* QEMU's names differ from ours in case, hyphens and the variants' suffixes. */
 static bool same_model(const char *a, const char *b)
 {
 	for (;; a++, b++) {
@@ -33,7 +33,7 @@ static bool same_model(const char *a, const char *b)
 	}
 }
 
-/* QEMU names many after products. */
+/* QEMU names many models after products. */
 static const char *model_alias(const char *name)
 {
 	static const char *const alias[][2] = {
@@ -69,7 +69,7 @@ const struct vpmu_model *model_named(const char *name)
 	return model;
 }
 
-/* An event as the register has it, and as perf's rNNN takes it. */
+/* An event as in the register, and as perf's rNNN expects it. */
 uint64_t event_select(const struct vpmu_event_def *def)
 {
 	return (def->select & 0xff) | (uint64_t)def->umask << 8 |

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The scenarios with names. K is what a guest's counter asks of the host: an event
- * of its vCPU's thread, pinned. V is the same for the branch records.
+ * The scenarios with names. K is a guest's counter as the host sees it: a pinned event of
+ * the vCPU's thread. V is the same for the branch records.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "world.h"
 
-/* What several have in common ------------------------------------------------- */
+/* Parts that several scenarios share -------------------------------------------- */
 
-/* A vCPU on the CPU, in its guest. */
+/* Put a vCPU on the CPU, in its guest. */
 static void boot(struct contention_world *w)
 {
 	world_create_vcpu(w);
@@ -147,7 +147,7 @@ static void result_states(struct contention_world *w, const struct actor *a)
 	world_result(w, a->name, "%s", text);
 }
 
-/* Numbers of the guest's counters that are enabled and do not count. */
+/* Report the numbers of the guest's counters that are enabled and do not count. */
 static void result_frozen(struct contention_world *w, const struct actor *a)
 {
 	unsigned int i, n = 0;
@@ -166,7 +166,7 @@ static void result_count(struct contention_world *w, const char *key, struct act
 	world_result(w, key, "%llu", (unsigned long long)actor_count(w, a, i));
 }
 
-/* Counters (the document's 3.2, and what its review asked for) ----------------- */
+/* Counters (the document's 3.2, and what its review requested) ------------------- */
 
 static void counter_1(struct contention_world *w)
 {
@@ -395,7 +395,7 @@ static void counter_12(struct contention_world *w)
 	result_state(w, "last", last);
 }
 
-/* Branch records (the document's 4.2, and what its review asked for) ------------ */
+/* Branch records (the document's 4.2, and what its review requested) ------------- */
 
 static void lbr_1(struct contention_world *w)
 {
@@ -546,7 +546,7 @@ static void equal_pinned(struct contention_world *w)
 	world_log(w, "the younger is enabled again");
 	result_state(w, "younger_enabled_again", b);
 	world_create(w, a, 0);
-	world_log(w, "the older is closed and opened anew, so it is the younger one now");
+	world_log(w, "the older is closed and opened again, so it is the younger one now");
 	result_state(w, "older_recreated", a);
 	result_state(w, "younger_left_in_error", b);
 	world_enable(w, b, 0);
@@ -790,7 +790,7 @@ static const struct contention_case cases[] = {
 	  NULL, counter_1, VPMU_POLICY_SHARED },
 	{ "counter-2", "the CPU-pinned events go while K is in error",
 	  DOC_COUNTERS "item 2: K can claim a counter; review: by which event?",
-	  "perf_event_release_kernel() schedules nobody in, and merge_sched_in() skips what is in "
+	  "perf_event_release_kernel() schedules no event in; merge_sched_in() skips what is in "
 	  "error; perf_event_enable() ends it, which KVM calls when the guest programs the counter",
 	  counter_2, VPMU_POLICY_SHARED },
 	{ "counter-3", "K is active, CPU-pinned events take every counter",
@@ -848,7 +848,7 @@ static const struct contention_case cases[] = {
 	{ "lbr-7", "a task-pinned event with another filter has the branch records",
 	  REVIEW "an event of the same priority; the older one keeps them",
 	  VLBR_FAKE "active all the same", lbr_7, VPMU_POLICY_SHARED },
-	{ "lbr-8", "V is in error, the CPU-pinned event is gone, nobody enables",
+	{ "lbr-8", "V is in error, the CPU-pinned event is gone, no event is enabled",
 	  REVIEW "does it retry? Not by itself",
 	  "the same, once V is in error; but the branch records do not bring that about "
 	  "(intel_vlbr_constraints()), an older K does: lbr-cascade", lbr_8, VPMU_POLICY_SHARED },
@@ -874,7 +874,7 @@ static const struct contention_case cases[] = {
 	  "the front door, like KVM, keeps the event of a counter that is off, and its age", NULL,
 	  kept_older, VPMU_POLICY_SHARED },
 	{ "reenable-older", "an older event is enabled while the younger K has the counter",
-	  "ctx_resched(): the list is scheduled anew, oldest first", NULL, reenable_older,
+	  "ctx_resched(): the list is scheduled again, oldest first", NULL, reenable_older,
 	  VPMU_POLICY_SHARED },
 	{ "reenable-error", "the guest enables K again, before and after the counters are free",
 	  REVIEW "re-enable, re-create or re-schedule? Re-enable", NULL, reenable_error,
@@ -883,7 +883,7 @@ static const struct contention_case cases[] = {
 	  "merge_sched_in(): a pinned event that does not fit at a switch is in error", NULL,
 	  switch_lost, VPMU_POLICY_SHARED },
 	{ "surplus-three", "eight counters of the guest on branches, three events of the host",
-	  "ctx_resched(): the list is scheduled anew, the youngest do not fit", NULL,
+	  "ctx_resched(): the list is scheduled again, the youngest do not fit", NULL,
 	  surplus_three, VPMU_POLICY_SHARED },
 	{ "cascade", "K loses a fixed counter, and a younger K its free one",
 	  "merge_sched_in(), can_add_hw: after one that does not fit none of the list is tried",
@@ -897,7 +897,7 @@ static const struct contention_case cases[] = {
 	  "perf_load_guest_context(): the host's events leave at entry", NULL, mediated_keeps,
 	  VPMU_POLICY_MEDIATED },
 	{ "direct-keeps", "a guest without a host that has perf",
-	  "there is nobody to contend with", NULL, direct_keeps, VPMU_POLICY_DIRECT },
+	  "there is no contention", NULL, direct_keeps, VPMU_POLICY_DIRECT },
 };
 
 const struct contention_case *contention_case_at(size_t i)

@@ -44,8 +44,8 @@ static void arrive(struct contention_world *w, struct actor *a)
 }
 
 /*
- * TP is what the guest asks for, since that is a task-pinned event of its vCPU's
- * thread; against itself the incumbent is another such event, opened by the host.
+ * TP is also the guest's class, since its counter is a task-pinned event of its vCPU's
+ * thread; for TP against TP the incumbent is such an event that the host opened.
  */
 static void make_side(struct actor *a, const char *name, enum vpmu_perf_class class,
 		      const struct contention_cell_id *id, unsigned int n, bool guest)
@@ -59,7 +59,7 @@ static void make_side(struct actor *a, const char *name, enum vpmu_perf_class cl
 	a->attr.exclude_guest = id->policy == VPMU_POLICY_MEDIATED && !guest;
 }
 
-/* Whether one of the sides is the guest's. */
+/* Is one of the sides the guest's? */
 static bool involves_guest(const struct contention_cell_id *id)
 {
 	return id->incumbent == VPMU_TASK_PINNED || id->newcomer == VPMU_TASK_PINNED;
@@ -95,7 +95,7 @@ static bool has_guest(const struct cell_run *r)
 	return r->incumbent.kind != ACTOR_HOST || r->newcomer.kind != ACTOR_HOST;
 }
 
-/* Both have come; logged when @log. */
+/* Open both sides; the steps are logged if @log. */
 static void start(struct cell_run *r, const struct contention_cell_id *id,
 		  struct contention_log *log)
 {
@@ -123,7 +123,7 @@ static bool is_back(const struct cell_run *r, const struct cell_loser *l)
 	return actor_state(&r->w, l->actor, l->i) == CONTENTION_ACTIVE;
 }
 
-/* Flexible ones take turns: each gets one within twice as many as there are. */
+/* Flexible events take turns: each gets one within twice as many as there are. */
 static unsigned int wait_turns(struct cell_run *r, const struct cell_loser *l)
 {
 	unsigned int turns, most = 2 * (r->incumbent.n + r->newcomer.n);
@@ -172,7 +172,7 @@ static void pull_trigger(struct cell_run *r, const struct cell_loser *l,
 		break;
 	case CONTENTION_CREATE:
 		world_create(w, l->actor, l->i);
-		log_trigger(r, l, when, "the loser is closed and opened anew");
+		log_trigger(r, l, when, "the loser is closed and opened again");
 		break;
 	case CONTENTION_EXIT:
 		world_guest(w, false);
@@ -248,7 +248,7 @@ static void find_loser(struct cell_run *r, enum contention_loser who, struct cel
 		l->i++;
 }
 
-/* Mediated: where the CPU is makes the difference. */
+/* Mediated: the outcome differs between host mode and guest mode. */
 static void look_at_modes(struct cell_run *r, struct contention_cell *cell)
 {
 	world_guest(&r->w, true);
@@ -262,7 +262,7 @@ static void look_at_modes(struct cell_run *r, struct contention_cell *cell)
 	world_log(&r->w, "the CPU leaves the guest");
 }
 
-/* What becomes of one host event that counts guests, opened before the VM or after. */
+/* Open one host event that counts guests, before the VM or after it. */
 static const char *try_counting_guests(struct cell_run *r, struct actor *a, bool first,
 				       struct contention_log *log, int *error)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What KVM did in the cases that tests/selftests/kvm_contention.c runs on it: a record,
- * which tests/vm/t-nested.sh holds against stock kernels. Six counters, AMD's.
+ * A record of KVM's behaviour in the cases that tests/selftests/kvm_contention.c runs.
+ * tests/vm/t-nested.sh compares it with stock kernels. The machine had six counters,
+ * AMD's.
  */
 #include <string.h>
 
 #include "contention.h"
 
-#define BOTH "6.1 6.12" /* Debian's */
+#define BOTH "6.1 6.12" /* Debian's kernels */
 
 static const struct contention_measured measured[] = {
 	{ "counter-1", BOTH, "K: error; reads: 0; reads_written: 777" },

@@ -7,7 +7,7 @@
 
 #define BANKS		(VPMU_BANKS_KERNEL | VPMU_BANKS_USER)
 #define CPUID_BASE	0x40000100u
-#define SERVICES_MAX	100 /* at one instant */
+#define SERVICES_MAX	100 /* services at one instant; more are an endless loop */
 
 static void broken(struct contention_world *w, const char *what)
 {
@@ -15,7 +15,9 @@ static void broken(struct contention_world *w, const char *what)
 		w->broken = what;
 }
 
-/* Into the guest and out of it, as an exit for each operation of the host. */
+/*
+ * The CPU enters and leaves the guest: each operation of the host is preceded by an exit.
+ */
 
 static void leave(struct contention_world *w)
 {
@@ -26,7 +28,7 @@ static void leave(struct contention_world *w)
 		vpmu_vcpu_exit(&w->guest[w->on].vcpu);
 }
 
-/* Where the events of a guest's counters are: they stay there. */
+/* Note the events of a guest's counters once they have one, which they keep. */
 static void look_for(struct contention_world *w, struct actor *a)
 {
 	const struct vpmu_perf_event *ev;
@@ -64,7 +66,7 @@ static void settle(struct contention_world *w)
 	look(w);
 }
 
-/* The second half of a kick. An interrupt leaves the guest, which goes on after it. */
+/* The second half of a kick. An interrupt leaves the guest, which continues after it. */
 static void service(void *arg)
 {
 	struct contention_world *w = arg;
@@ -87,8 +89,8 @@ static void service(void *arg)
 }
 
 /*
- * Icelake's events, and a slots counter that goes with cycles, as there is no model of
- * the micro-architecture that counts its own.
+ * Icelake's events, and a slots counter that follows cycles, as there is no model of the
+ * micro-architecture that supplies slots.
  */
 static void make_model(struct contention_world *w)
 {
@@ -163,7 +165,7 @@ static int init_arch(struct contention_world *w, struct guest *g)
 	ret = vpmu_arch_init(g->arch, &cfg, &err);
 	if (ret)
 		return ret;
-	/* A guest that uses its counters opens the global gate once. */
+	/* A guest that uses its counters enables the global control once. */
 	if (vpmu_arch_wrmsr(g->arch, VPMU_MSR_GLOBAL_CTRL, 0x7000000ffull) != VPMU_HANDLED)
 		return -VPMU_EINVAL;
 	return 0;
@@ -443,7 +445,7 @@ static int facility_open(struct contention_world *w, struct actor *a)
 	memset(a->facility, 0, p->ops->event_size);
 	err = p->ops->create(p, a->facility, &a->attr.event);
 	if (!err)
-		(void)p->ops->enable(a->facility); /* its state tells */
+		(void)p->ops->enable(a->facility); /* the event's state shows the outcome */
 	return err;
 }
 
@@ -481,7 +483,7 @@ static void close_one(struct contention_world *w, struct actor *a, unsigned int 
 		vpmu_perf_close(&a->event[i]);
 		break;
 	case ACTOR_COUNTER:
-		/* Given back when it was not touched for a slice. */
+		/* A counter is given back when it was not touched for a slice. */
 		counter_set(w, a, i, COUNTER_DISABLED);
 		(void)vpmu_arch_slice(guest_of(w, a)->arch);
 		(void)vpmu_arch_slice(guest_of(w, a)->arch);
@@ -503,7 +505,7 @@ int world_open(struct contention_world *w, struct actor *a)
 			break;
 	if (i == w->n_actors)
 		w->actor[w->n_actors++] = a;
-	/* Each wants its own setting, so that nothing is shared. */
+	/* Each event needs a setting of its own, so that nothing is shared. */
 	if (a->kind == ACTOR_HOST && a->attr.event.shared)
 		a->attr.event.extra = 1 + i;
 	for (i = 0; i < a->n && !err; i++)
@@ -547,7 +549,7 @@ void world_enable(struct contention_world *w, struct actor *a, unsigned int i)
 	leave(w);
 	switch (a->kind) {
 	case ACTOR_HOST:
-		(void)vpmu_perf_enable(&a->event[i]); /* its state tells */
+		(void)vpmu_perf_enable(&a->event[i]); /* the event's state shows the outcome */
 		break;
 	case ACTOR_COUNTER:
 		counter_set(w, a, i, COUNTER_ENABLED);
@@ -585,7 +587,7 @@ enum contention_state actor_state(const struct contention_world *w, const struct
 	case ACTOR_COUNTER:
 		break;
 	}
-	/* What an enabled one waits for is the host's to say. */
+	/* The state of the event on the host says why an enabled counter waits. */
 	vpmu_arch_pmc_info(w->guest[a->vcpu].arch, a->pmc + i, &info);
 	state = states[info.state];
 	if (state == CONTENTION_ACTIVE && a->seen[i])
@@ -707,7 +709,7 @@ void world_result(struct contention_world *w, const char *key, const char *forma
 	r->n++;
 }
 
-/* Of the first counter; times only where the guest is told any. */
+/* Report the first counter, with times if the guest can read any. */
 static void report_counter(struct contention_world *w, struct actor *a)
 {
 	static const char *const reasons[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * A host with one CPU, up to two vCPUs that share it, and whoever wants counters.
- * Operations log themselves, and the states after them.
+ * A host with one CPU, up to two vCPUs that share it, and the actors that compete for
+ * counters. Operations log themselves, and the states after them.
  */
 #ifndef VPMU_CONTENTION_WORLD_H
 #define VPMU_CONTENTION_WORLD_H
@@ -21,7 +21,7 @@
 enum actor_kind {
 	ACTOR_HOST,     /* events of the host, on the CPU or on a vCPU's thread */
 	ACTOR_COUNTER,  /* counters that a guest programs */
-	ACTOR_FACILITY, /* what a guest's PMU asks its provider for by itself */
+	ACTOR_FACILITY, /* facilities that a guest's PMU requests from its provider itself */
 };
 
 struct actor {
@@ -29,15 +29,15 @@ struct actor {
 	enum actor_kind kind;
 	enum vpmu_perf_class class;
 	unsigned int n;
-	unsigned int vcpu;           /* whose thread or guest */
-	unsigned int pmc;            /* first counter of the guest */
-	struct vpmu_perf_attr attr;  /* but for a counter of the guest */
-	int error;                   /* why the last one could not be opened, or 0 */
-	uint32_t open;               /* bitmap */
-	struct vpmu_perf_event event[ACTOR_EVENTS]; /* the host's */
-	const struct vpmu_perf_event *seen[ACTOR_EVENTS]; /* of a guest's counters, once
-							     they have counted */
-	struct vpmu_event *facility; /* of the provider's event_size */
+	unsigned int vcpu;           /* vCPU of the thread or guest */
+	unsigned int pmc;            /* the guest's first counter */
+	struct vpmu_perf_attr attr;  /* unused for a guest's counter */
+	int error;                   /* error of the last open, or 0 */
+	uint32_t open;               /* bitmap of open events */
+	struct vpmu_perf_event event[ACTOR_EVENTS]; /* the host's events */
+	/* Events of a guest's counters, once they have counted. */
+	const struct vpmu_perf_event *seen[ACTOR_EVENTS];
+	struct vpmu_event *facility; /* size: the provider's event_size */
 };
 
 struct guest {
@@ -50,7 +50,7 @@ struct guest {
 struct contention_world {
 	enum vpmu_policy policy;
 	struct vpmu_model model;
-	struct vpmu_event_def *events; /* of the model, with SLOTS */
+	struct vpmu_event_def *events; /* the model's events, with SLOTS */
 	struct vpmu_script script;
 	struct vpmu_perf_system system;
 	struct vpmu_perf_cpu cpu;
@@ -59,19 +59,19 @@ struct contention_world {
 	int on;            /* the vCPU whose thread is on the CPU, or -1 */
 	bool runs;         /* that vCPU executes its guest whenever it can */
 	bool in_guest;
-	unsigned int n_service; /* since something retired */
-	struct actor *actor[WORLD_ACTORS]; /* who has come, in that order */
+	unsigned int n_service; /* services since an instruction retired */
+	struct actor *actor[WORLD_ACTORS]; /* actors that were opened, in that order */
 	unsigned int n_actors;
 	struct actor cast[WORLD_ACTORS];   /* for scenarios: world_cast() */
 	unsigned int n_cast;
 	struct contention_log *log;  /* or NULL */
 	struct contention_result *result;
-	const char *broken; /* the first thing that must not happen */
+	const char *broken; /* the first breach of a contract */
 };
 
-/** A CPU, and for direct its guest too. */
+/** Set up a CPU, and for policy direct its guest too. */
 void world_init(struct contention_world *w, enum vpmu_policy policy);
-/** Closes and checks; broken is final after it. */
+/** Close everything and check; broken is final after it. */
 void world_fini(struct contention_world *w);
 
 /** Log a step, and the states after it. */
@@ -79,19 +79,19 @@ void world_log(struct contention_world *w, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void world_result(struct contention_world *w, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/** Result NAME and, of a counter, what its guest reads and is told. */
+/** Report result NAME and, for a counter, the values that its guest reads. */
 void world_report(struct contention_world *w, struct actor *a);
 
-/** A further vCPU (a VM of its own), on no CPU. Returns what init returned. */
+/** Create another vCPU (a VM of its own), on no CPU. Returns init's result. */
 int world_create_vcpu(struct contention_world *w);
 void world_load(struct contention_world *w, unsigned int vcpu);
 void world_put(struct contention_world *w);
-/** Whether the loaded vCPU executes its guest from now on. */
+/** Set whether the loaded vCPU executes its guest from now on. */
 void world_guest(struct contention_world *w, bool runs);
 /** Let @n instructions retire, all of them branches, wherever the CPU is. */
 void world_run(struct contention_world *w, unsigned int n);
 
-/** What a resource is asked for with; @alone: a setting that nobody else has. */
+/** The attributes that request a resource; @alone: a setting that no other event has. */
 void world_attr(enum contention_resource resource, uint64_t alone,
 		struct vpmu_event_attr *attr);
 

@@ -2,19 +2,19 @@
 /*
  * The provider on perf_event_open(2).
  *
- * The kernel's period only says when to look: what decides is the count, compared
- * with `next`, so a wakeup too many is harmless. Who looks is a thread that sleeps in
- * epoll on the rings of all events with a period, or, with a signal, the counted
- * thread itself: then there is no thread and no ring.
+ * The kernel's period only says when to look. The count, compared with `next`, decides,
+ * so a spurious wakeup is harmless. The wakeups go to a thread that sleeps in epoll on
+ * the rings of all events with a period, or, with a signal, to the counted thread itself:
+ * then there is no thread and no ring.
  *
- * The kernel knows one period and the interface two, `left` and then `period`.
- * Changing it under a running event loses occurrences of software events, so it
- * is changed by the counted thread, in its next call after the overflow.
+ * The kernel knows one period and the interface two, `left` and then `period`. Changing
+ * it under a running event loses occurrences of software events, so the counted thread
+ * changes it, in its next call after the overflow.
  *
- * Each event's first page is mapped where the user's limit of locked memory allows
- * it: while the event is on a counter of this CPU, the page and RDPMC tell count and
- * times without a system call. An event that is disabled is not asked, so a guest's
- * task that comes and goes costs one system call for each of its events and way.
+ * Each event's first page is mapped if the user's limit of locked memory allows that:
+ * while the event is on a counter of this CPU, the page and RDPMC give count and times
+ * without a system call. A disabled event is not read, so switching a guest's task costs
+ * one system call per event and direction.
  */
 #include "perf_event.h"
 
@@ -32,34 +32,35 @@
 
 #define LONGEST_PERIOD	((uint64_t)1 << 62) /* the kernel refuses bit 63 */
 #define NO_EVENT	UINT64_MAX          /* epoll's datum of stop_fd */
-#define HITS_MAX	64                  /* overflows that are told of at once */
+#define HITS_MAX	64                  /* overflows that are reported at once */
 #define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 
 struct vpmu_linux_event {
 	struct vpmu_event head;
 	int fd;
-	uint32_t place;   /* in vpmu_linux.event */
+	uint32_t place;   /* index in vpmu_linux.event */
 	bool enabled;
 	bool rearm;       /* the kernel's period must be set from next */
-	bool in_error;    /* as of the last look */
-	bool told;        /* that it does not count, by changed */
+	bool in_error;    /* error state, as of the last look */
+	bool told;        /* `changed` has reported that it does not count */
 	uint64_t period;  /* 0: no overflow */
 	uint64_t kernel_period;
 	uint64_t next;    /* count of the next overflow, VPMU_NEVER: not armed */
-	uint64_t last;    /* count last seen; read(2) has none in the error state */
-	uint64_t time_enabled, time_running; /* the kernel's, at the last look at the state */
+	uint64_t last;    /* count last seen, as read(2) has none in the error state */
+	uint64_t time_enabled, time_running; /* kernel's times, at the last look at the state */
 	/* On the provider's clock: */
-	uint64_t since;   /* enabled since then */
-	uint64_t before;  /* so long before that */
-	uint64_t waited;  /* of which the kernel says that it did not count */
-	uint64_t failed;  /* ... or does not say, in the error state */
-	uint64_t ran;     /* what was told last */
-	volatile struct perf_event_mmap_page *page; /* or NULL */
-	size_t mapped;    /* bytes there */
-	bool records;     /* there is a ring behind it */
+	uint64_t since;   /* time when it was enabled */
+	uint64_t before;  /* time that it was enabled before that */
+	/* Part of the enabled time in which it did not count, as the kernel reports. */
+	uint64_t waited;
+	uint64_t failed;  /* part that the kernel does not report, in the error state */
+	uint64_t ran;     /* running time that was reported last */
+	volatile struct perf_event_mmap_page *page; /* mapped page, or NULL */
+	size_t mapped;    /* bytes mapped */
+	bool records;     /* a ring follows the page */
 };
 
-/* What read(2) returns, by read_format. */
+/* The result of read(2), by read_format. */
 struct reading {
 	uint64_t count, time_enabled, time_running;
 };
@@ -74,7 +75,7 @@ static struct vpmu_linux_event *event_of(const struct vpmu_event *ev)
 	return (struct vpmu_linux_event *)ev;
 }
 
-/* The selector's host event, or false. */
+/* Find the selector's host event; false if there is none. */
 static bool map_event(const struct vpmu_linux_config *cfg, const struct vpmu_event_attr *attr,
 		      struct perf_event_attr *pe, enum vpmu_quality *quality)
 {
@@ -114,10 +115,13 @@ static int open_event(const struct vpmu_linux_config *cfg, const struct vpmu_eve
 	if (attr->no_counter || attr->shared == VPMU_SHARED_PEBS ||
 	    !map_event(cfg, attr, &pe, quality))
 		return -VPMU_ENOENT;
-	/* The kernel's clocks see a guest that runs as the kernel, and know no guests. */
+	/*
+	 * The kernel's clocks count a running guest as kernel time, and have no notion of
+	 * guests.
+	 */
 	rings = pe.type != PERF_TYPE_SOFTWARE || !cfg->guest_only;
 	pe.disabled = 1;
-	pe.pinned = attr->pinned && !attr->leader; /* the leader's goes for all */
+	pe.pinned = attr->pinned && !attr->leader; /* the leader's setting applies to the group */
 	pe.exclude_user = rings && !(attr->banks & VPMU_BANKS_USER);
 	pe.exclude_kernel = rings && !(attr->banks & VPMU_BANKS_KERNEL);
 	pe.exclude_hv = 1;
@@ -143,7 +147,7 @@ static enum vpmu_quality linux_quality(struct vpmu_provider *p,
 	return quality;
 }
 
-/* Counts and times, without the kernel ------------------------------------------ */
+/* Counts and times, without a system call ----------------------------------------- */
 
 #if defined(__x86_64__) || defined(__i386__)
 static uint64_t rdpmc(uint32_t counter)
@@ -164,7 +168,7 @@ static bool own_thread(const struct vpmu_linux *p)
 	return me == p->cfg.tid;
 }
 
-/* True: the event is on a counter, and this is what it has. On the counted thread. */
+/* Returns true if the event is on a counter, with its values. On the counted thread. */
 static bool read_page(const struct vpmu_linux_event *e, struct reading *r)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -183,7 +187,7 @@ static bool read_page(const struct vpmu_linux_event *e, struct reading *r)
 		shift = 64u - page->pmc_width;
 		r->count = (uint64_t)page->offset +
 			   (uint64_t)((int64_t)(rdpmc(index - 1) << shift) >> shift);
-		/* As of when it came onto the counter: it has not waited since. */
+		/* Times as of when it got the counter: it has not waited since. */
 		r->time_enabled = page->time_enabled;
 		r->time_running = page->time_running;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -194,7 +198,7 @@ static bool read_page(const struct vpmu_linux_event *e, struct reading *r)
 #endif
 }
 
-/* False: the event is in the error state, which read(2) shows as an end of file. */
+/* Returns false in the error state, which read(2) shows as an end of file. */
 static bool read_file(const struct vpmu_linux_event *e, struct reading *r)
 {
 	return read(e->fd, r, sizeof(*r)) == sizeof(*r);
@@ -205,7 +209,7 @@ static bool read_event(const struct vpmu_linux_event *e, struct reading *r)
 	return read_page(e, r) || read_file(e, r);
 }
 
-/* How long it was enabled, on the provider's clock as it was told last. */
+/* Time that it was enabled, on the provider's clock as it was reported last. */
 static uint64_t time_enabled(const struct vpmu_linux_event *e)
 {
 	const struct vpmu_linux *p = linux_of(e->head.provider);
@@ -213,7 +217,7 @@ static uint64_t time_enabled(const struct vpmu_linux_event *e)
 	return e->before + (e->enabled ? p->now - e->since : 0);
 }
 
-/* What was read just now, or NULL: in the error state. */
+/* Update the times by a reading; NULL: the event is in the error state. */
 static void learn(struct vpmu_linux_event *e, const struct reading *r)
 {
 	uint64_t t = time_enabled(e), idle;
@@ -225,12 +229,12 @@ static void learn(struct vpmu_linux_event *e, const struct reading *r)
 	}
 	idle = e->waited + e->failed;
 	if (e->in_error)
-		e->failed = t - e->waited - e->ran; /* all since it ran last */
+		e->failed = t - e->waited - e->ran; /* all time since it ran last */
 	else if (t > idle && t - idle > e->ran)
 		e->ran = t - idle;
 }
 
-/* Returns the count; what is disabled has what it had then. */
+/* Returns the count; a disabled event keeps the one that it had. */
 static uint64_t refresh(struct vpmu_linux_event *e)
 {
 	struct reading r;
@@ -242,7 +246,7 @@ static uint64_t refresh(struct vpmu_linux_event *e)
 
 /* Events ------------------------------------------------------------------------- */
 
-/* One page, or with that of the records where the thread has to be woken up. */
+/* Map one page, and a page of records if the thread has to be woken up. */
 static int map_pages(struct vpmu_linux_event *e, bool records)
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE) * (records ? 2 : 1);
@@ -251,7 +255,7 @@ static int map_pages(struct vpmu_linux_event *e, bool records)
 	if (at == MAP_FAILED)
 		return -errno;
 	e->page = at;
-	(void)e->page->lock; /* no fault later, where it might be counted */
+	(void)e->page->lock; /* take the fault here, and not later where it might be counted */
 	e->mapped = bytes;
 	e->records = records;
 	return 0;
@@ -277,7 +281,7 @@ static int attach_signal(const struct vpmu_linux *p, const struct vpmu_linux_eve
 
 static int attach_thread(struct vpmu_linux *p, struct vpmu_linux_event *e)
 {
-	/* edges only: once the counted thread has exited the file hangs up for good */
+	/* only edges: once the counted thread has exited the file hangs up for good */
 	struct epoll_event ee = { .events = EPOLLIN | EPOLLET };
 	int err = map_pages(e, true);
 
@@ -293,7 +297,7 @@ static int attach(struct vpmu_linux *p, struct vpmu_linux_event *e)
 {
 	if (e->period && !p->cfg.signal)
 		return attach_thread(p, e);
-	(void)map_pages(e, false); /* without it, by read(2) */
+	(void)map_pages(e, false); /* without the page, use read(2) */
 	return e->period ? attach_signal(p, e) : 0;
 }
 
@@ -340,7 +344,7 @@ static void linux_release(struct vpmu_event *ev)
 	struct vpmu_linux_event *e = event_of(ev);
 	struct vpmu_linux *p = linux_of(ev->provider);
 
-	/* who finds the event in its place holds the lock until its first half ends */
+	/* a first half that found the event in its place holds the lock until it ends */
 	pthread_mutex_lock(&p->lock);
 	p->event[e->place] = NULL;
 	p->generation[e->place]++;
@@ -350,8 +354,9 @@ static void linux_release(struct vpmu_event *ev)
 }
 
 /*
- * On the counted thread; the lock is held. A little after an overflow the kernel is
- * given the whole period, so that it goes on by itself, from here and not from there.
+ * On the counted thread, with the lock held. Soon after an overflow the kernel is given
+ * the whole period, beginning here instead of at the overflow, so that it continues by
+ * itself.
  */
 static void set_period(struct vpmu_linux_event *e)
 {
@@ -394,7 +399,7 @@ static uint64_t linux_clock(struct vpmu_provider *provider, bool hold)
 
 	if (!p->stamped && !clock_gettime(p->clock, &ts))
 		p->now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-	p->stamped = p->depth != 0; /* a batch is one instant */
+	p->stamped = p->depth != 0; /* in a batch time stands still */
 	return p->now;
 }
 
@@ -431,7 +436,10 @@ static void linux_disable(struct vpmu_event *ev)
 		return;
 	linux_clock(ev->provider, true);
 	rearm(e);
-	/* A guest's events do not count here, and on its counter the page tells all. */
+	/*
+	 * A guest's events do not count here, and while on a counter the page has all
+	 * values.
+	 */
 	ok = linux_of(ev->provider)->cfg.guest_only && read_page(e, &r);
 	ioctl(e->fd, PERF_EVENT_IOC_DISABLE, 0);
 	learn(e, ok || read_file(e, &r) ? &r : NULL);
@@ -466,18 +474,18 @@ static void linux_arm(struct vpmu_event *ev, uint64_t left)
 		return;
 	count = refresh(e);
 	next = left < VPMU_NEVER - count ? count + left : VPMU_NEVER;
-	/* A period that goes on where it was is the kernel's already. */
+	/* If the period just continues, the kernel has it already. */
 	if (next == e->next && !__atomic_load_n(&e->rearm, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&p->lock);
 	e->next = next;
-	e->rearm = e->in_error; /* it will be when it counts again */
+	e->rearm = e->in_error; /* set it when the event counts again */
 	if (!e->rearm)
 		set_period(e);
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Counting is: time goes on, and not only as enabled. */
+/* An event counts if its running time advances, not just its time enabled. */
 static enum vpmu_event_state linux_state(const struct vpmu_event *ev)
 {
 	struct vpmu_linux_event *e = event_of(ev);
@@ -519,7 +527,7 @@ static bool look(struct vpmu_linux_event *e)
 	struct reading r;
 	uint64_t hits;
 
-	/* the records themselves say nothing that the count does not */
+	/* the records contain nothing that the count does not */
 	if (e->records)
 		__atomic_store_n(&e->page->data_tail,
 				 __atomic_load_n(&e->page->data_head, __ATOMIC_ACQUIRE),
@@ -536,9 +544,9 @@ static bool look(struct vpmu_linux_event *e)
 }
 
 /*
- * The kernel stops an event that overflows more often than perf_event_max_sample_rate
- * says, until its next tick, and reading the event does not show that. An event that is
- * enabled counts again; no guest has run since the overflow, so none of it is missed.
+ * The kernel stops an event that overflows more often than perf_event_max_sample_rate,
+ * until its next tick, and a read of the event does not show that. Enabling it again ends
+ * that; no guest has run since the overflow, so no occurrence is lost.
  */
 static void restart(const struct vpmu_linux_event *e)
 {
@@ -552,7 +560,7 @@ void vpmu_linux_poll(struct vpmu_linux *p)
 
 	bool overflowed;
 
-	/* The events are this thread's own: no other thread touches them. */
+	/* The events belong to this thread: no other thread touches them. */
 	for (place = 0; place < VPMU_LINUX_EVENTS_MAX; place++) {
 		struct vpmu_linux_event *e = p->event[place];
 
@@ -680,7 +688,7 @@ int vpmu_linux_check(const struct vpmu_linux_config *cfg, char *why, size_t size
 	return fd;
 }
 
-/* The embedder's signals are not for this thread. */
+/* The embedder's signals must not be delivered to this thread. */
 static int start_thread(struct vpmu_linux *p)
 {
 	sigset_t all, old;
@@ -737,7 +745,7 @@ int vpmu_linux_init(struct vpmu_linux *p, const struct vpmu_linux_config *cfg)
 	p->provider.n_gp = UINT32_MAX;
 	p->provider.n_fixed = UINT32_MAX;
 	p->provider.time_hz = 1000000000;
-	/* As pthread_getcpuclockid(3) has it, of a thread by its number. */
+	/* The clock that pthread_getcpuclockid(3) returns, of a thread by its number. */
 	p->clock = (clockid_t)((~(unsigned int)p->cfg.tid << 3) | 6);
 	pthread_mutex_init(&p->lock, NULL);
 	err = cfg->signal ? 0 : start_epoll(p);

@@ -122,7 +122,9 @@ static struct vpmu_lbr *script_branches(void *ctx, bool record)
 	return &sc->lbr;
 }
 
-/* It has no memory, and its instructions no addresses; tests may have their own. */
+/*
+ * The engine has no memory, and its instructions no addresses; tests may have their own.
+ */
 static int script_linear(void *ctx, uint64_t address, bool write, uint64_t *gpa)
 {
 	*gpa = address;

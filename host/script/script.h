@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * The scripted engine: a CPU that retires exactly what its caller says, and
- * keeps every deadline to the occurrence. For tests and for `vpmu contention`.
+ * The scripted engine: a CPU that retires exactly what its caller says, and keeps every
+ * deadline to the occurrence. For tests and for `vpmu contention`.
  *
  *	struct vpmu_script sc;
  *	struct vpmu_direct d;
@@ -15,9 +15,9 @@
  *	vpmu_script_retire(&sc, VPMU_SIGNAL_INSTRUCTIONS, VPMU_BANK_USER, 1000);
  *	assert(!sc.broken);
  *
- * It plays the strictest embedder that ops.h allows: totals of signals that
- * are not demanded stand still, and words that a pull did not ask for are
- * overwritten with rubbish. What the core does against ops.h stays in `broken`.
+ * It plays the strictest embedder that ops.h allows: totals of signals that are not
+ * demanded stand still, and words that a pull did not ask for are overwritten with
+ * rubbish. The core's first breach of ops.h is noted in `broken`.
  */
 #ifndef VPMU_SCRIPT_H
 #define VPMU_SCRIPT_H
@@ -25,22 +25,22 @@
 #include <vpmu/ops.h>
 #include <vpmu/silicon.h>
 
-/* No model, and so no CYCLES: one instruction is one cycle. */
+/* It has no model, so it supplies no CYCLES: one instruction is one cycle. */
 #define VPMU_SCRIPT_SUPPLIED \
 	(VPMU_SIGNALS_ALL & ~VPMU_SIGNALS_UARCH)
 
-#define VPMU_SCRIPT_PMIS 64 /* PMIs that are remembered one by one */
+#define VPMU_SCRIPT_PMIS 64 /* number of PMIs that are remembered one by one */
 
 struct vpmu_script {
 	struct vpmu_ops ops;             /* ready to be passed on, with ctx = this */
 	uint64_t supplied;               /* signals that this engine can supply */
 
 	/* Set by the caller before anything retires. */
-	struct vpmu_silicon *silicon;    /* whom to call at a deadline, or NULL */
+	struct vpmu_silicon *silicon;    /* called at a deadline, or NULL */
 	void (*service)(void *arg);      /* second half after a kick, or NULL */
 	void *arg;
 
-	/* What really happened, demanded or not; and what pull answers. */
+	/* Occurrences, demanded or not; and the totals that pull returns. */
 	struct vpmu_signal_words truth;
 	struct vpmu_signal_words total;
 
@@ -50,8 +50,8 @@ struct vpmu_script {
 	uint64_t demand;                 /* signals that count now */
 
 	struct vpmu_lbr lbr;             /* branch records */
-	bool record;                     /* branches are looked at for them */
-	bool watch;                      /* instructions, for PEBS */
+	bool record;                     /* some filter looks at branches for them */
+	bool watch;                      /* keep instructions, for PEBS */
 
 	bool kicked;                     /* service is due */
 	bool lvtpc_masked;               /* mask bit of the LVTPC entry */
@@ -62,7 +62,7 @@ struct vpmu_script {
 	uint32_t n_pmi_lost;             /* raised while LVTPC was masked */
 	uint64_t pmi_at[VPMU_SCRIPT_PMIS];
 
-	/* How often each hook was called. */
+	/* Calls of each hook. */
 	uint32_t n_pull, n_deadline, n_demand, n_kick;
 	uint32_t n_expire;               /* vpmu_silicon_expire() calls */
 
@@ -93,8 +93,8 @@ void vpmu_script_step(struct vpmu_script *sc, enum vpmu_bank bank,
 void vpmu_script_run(struct vpmu_script *sc, enum vpmu_bank bank, uint64_t n);
 
 /**
- * A branch retires, which goes where it says: for records only, count it with the
- * functions above. @user: it ends in a ring above 0.
+ * A branch retires, with its addresses: for records only, count it with the functions
+ * above. @user: it ends in a ring above 0.
  */
 void vpmu_script_branch(struct vpmu_script *sc, enum vpmu_branch_type type, bool user,
 			uint64_t from, uint64_t to);
@@ -102,7 +102,7 @@ void vpmu_script_branch(struct vpmu_script *sc, enum vpmu_branch_type type, bool
 /** Call the second half if it is due (after a WRMSR, say). */
 void vpmu_script_service(struct vpmu_script *sc);
 
-/** What a recipe's counter should have counted if it had always been running. */
+/** The count that a recipe's counter would have if it had always been running. */
 uint64_t vpmu_script_truth(const struct vpmu_script *sc, const struct vpmu_recipe *r);
 
 #endif /* VPMU_SCRIPT_H */
