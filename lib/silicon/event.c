@@ -42,7 +42,7 @@ static const struct vpmu_event_def *find_fixed(const struct vpmu_model *model, i
 	return NULL;
 }
 
-/* What of a selector a row's `when` is compared with. */
+/* The bits of a selector that a row's `when` is compared with. */
 static uint16_t selector_when(uint64_t select)
 {
 	return (uint16_t)((select & VPMU_EVTSEL_CONDITION) >> 16);
@@ -70,7 +70,7 @@ const struct vpmu_event_def *vpmu_event_find(const struct vpmu_model *model,
 	return i > low ? &model->events[low] : NULL;
 }
 
-/* Without a clock of the engine's own, one retired instruction is one cycle. */
+/* If the engine has no clock, one retired instruction is one cycle. */
 static uint64_t clocked(uint64_t signals, uint64_t supplied)
 {
 	const uint64_t cycles = VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES);
@@ -82,7 +82,7 @@ static uint64_t clocked(uint64_t signals, uint64_t supplied)
 
 #define SLOTS_FIXED 3
 
-/* More than happen in any CPU's cycle. */
+/* above the occurrences in a cycle of any CPU */
 #define CMASK_NEVER	16
 
 /*
@@ -120,8 +120,8 @@ static uint64_t condition_bits(const struct vpmu_model *model)
 #define CYCLE_MOST		16
 
 /*
- * In no cycle do as many as 16 instructions, or operations of theirs, retire: so those
- * with fewer are all cycles. It is what Linux samples precisely in place of cycles.
+ * In no cycle do 16 instructions retire, or 16 of their operations: so the cycles with
+ * fewer are all cycles. Linux samples this event precisely in place of cycles.
  */
 static bool every_cycle(const struct vpmu_model *model, uint64_t select)
 {

@@ -5,13 +5,13 @@
 
 #include "models/models.h"
 
-/* What the fixed counters count: the architectural event, or REF_TSC (00/03). */
+/* The fixed counters' events: the architectural ones, or REF_TSC (00/03). */
 static const uint16_t fixed_event[] = { 0x00c0, 0x003c, 0x0300, 0x01a4 };
 
-/* Cycles, instructions, branches, mispredicted branches: on every AMD CPU. */
+/* Cycles, instructions, branches, mispredicted branches: all AMD CPUs have these. */
 static const uint16_t amd_event[] = { 0x0076, 0x00c0, 0x00c2, 0x00c3 };
 
-/* The generic ones last: the first match wins. */
+/* The generic models come last: the first match wins. */
 static const struct vpmu_model *const model_all[] = {
 	&vpmu_model_bonnell,
 	&vpmu_model_broadwell,
@@ -80,7 +80,7 @@ static bool model_name_ok(const char *name)
 	return true;
 }
 
-/* Only PerfMonV2 is a version; counters are four at least, and none is fixed. */
+/* Only PerfMonV2 is a version; there are at least four counters, and none is fixed. */
 static const char *check_amd(const struct vpmu_model *m)
 {
 	const uint64_t known = VPMU_CAP_AMD_EXT_CORE | VPMU_CAP_AMD_FREEZE |
@@ -164,7 +164,7 @@ static const char *check_head(const struct vpmu_model *m)
 	return m->vendor == VPMU_VENDOR_AMD ? check_amd(m) : check_intel(m);
 }
 
-/* Either it is counted, perhaps by an option, or nobody ever does. */
+/* An event is counted, perhaps only with an option, or it is never counted. */
 static const char *check_source(const struct vpmu_event_def *def)
 {
 	if (def->signals & ~VPMU_SIGNALS_ALL)

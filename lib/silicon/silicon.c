@@ -8,7 +8,7 @@ _Static_assert(VPMU_SIGNAL_COUNT < 64, "signals are bits of a word");
  * a slot's value and everything it is compared with is scaled.
  */
 
-/* The next slot that is not free, from @i on: the clock's comes last. */
+/* The next used slot from @i on; the clock's comes last. */
 static unsigned int next_used(const struct vpmu_silicon *s, unsigned int i)
 {
 	while (i <= VPMU_SLOT_CLOCK && !s->slot[i].used)
@@ -16,7 +16,7 @@ static unsigned int next_used(const struct vpmu_silicon *s, unsigned int i)
 	return i;
 }
 
-/* The lowest of @signals, in halves: 64 bits at once take a library on 32-bit CPUs. */
+/* The lowest of @signals, in halves: for 64 bits at once 32-bit CPUs need a library. */
 static unsigned int first_of(uint64_t signals)
 {
 	uint32_t low = (uint32_t)signals;
@@ -45,7 +45,7 @@ int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *
 	return 0;
 }
 
-/* Ask for the totals of @signals as well as for what was asked before. */
+/* Ask for the totals of @signals, in addition to those asked for before. */
 static void pull(struct vpmu_silicon *s, uint64_t signals)
 {
 	uint64_t rest;
@@ -87,7 +87,7 @@ static uint64_t raw_total(const struct vpmu_silicon *s, const struct vpmu_recipe
 	return sum;
 }
 
-/* What has to count for a slot. */
+/* The signals that have to be counted for a slot. */
 static uint64_t demanded(const struct vpmu_recipe *r)
 {
 	return r->signals | (r->topdown ? VPMU_SIGNALS_TOPDOWN : 0);
@@ -102,7 +102,7 @@ static uint64_t class_total(const struct vpmu_silicon *s, const struct vpmu_reci
 	return raw_total(s, &one);
 }
 
-/* The slot begins to count at these totals, or has counted until now. */
+/* Begin to split a slot's topdown counts at these totals, or end it. */
 static void slot_topdown(const struct vpmu_silicon *s, struct vpmu_slot *slot, bool start)
 {
 	unsigned int i;
@@ -140,8 +140,8 @@ static uint64_t modulo(uint64_t a, uint64_t b)
 }
 
 /*
- * Note an overflow that lies behind, and go on to the next one that lies ahead:
- * several at once are one.
+ * Note an overflow that has passed, and go on to the next one ahead: several at once are
+ * one.
  */
 static void slot_settle(struct vpmu_silicon *s, unsigned int i)
 {
@@ -161,7 +161,7 @@ static void slot_settle(struct vpmu_silicon *s, unsigned int i)
 	slot->next = add_saturated(value, ahead);
 }
 
-/* Occurrences of the signals, one way or the other, until the slot overflows. */
+/* Occurrences of all its signals together until the slot overflows. */
 static uint64_t raw_left(const struct vpmu_silicon *s, const struct vpmu_slot *slot)
 {
 	const struct vpmu_recipe *r = &slot->recipe;
@@ -174,8 +174,8 @@ static uint64_t raw_left(const struct vpmu_silicon *s, const struct vpmu_slot *s
 }
 
 /*
- * The banks among which a deadline is split: not the nested ones in which nothing
- * of it has happened yet. Those get deadline 1, and cost the others nothing.
+ * The banks among which a deadline is split: all but nested ones in which no signal of it
+ * has happened yet. Those get deadline 1, at no cost to the others.
  */
 static unsigned int awake_banks(const struct vpmu_silicon *s, const struct vpmu_recipe *r)
 {
@@ -201,9 +201,8 @@ static unsigned int count_bits(uint64_t bits)
 }
 
 /*
- * Split @left occurrences among @n words: when every word is still short of its
- * share, the sum is short of @left. So no share is late, and an early one is
- * followed by smaller ones.
+ * Split @left occurrences among @n words: while every word is short of its share, the sum
+ * is short of @left. So no share is late, and an early one is followed by smaller ones.
  */
 static uint64_t share(uint64_t left, unsigned int n)
 {
@@ -261,7 +260,10 @@ static void send_demand(struct vpmu_silicon *s)
 		s->cfg.ops->demand(s->cfg.ctx, demand);
 }
 
-/* The engine counts from this instant's totals: all go anew, or none were and are. */
+/*
+ * Deadlines are relative to the totals just pulled, so all of them are sent again, unless
+ * there were and are none.
+ */
 static void send_deadlines(struct vpmu_silicon *s)
 {
 	uint64_t armed = 0, rest;
@@ -419,7 +421,7 @@ uint64_t vpmu_silicon_left(struct vpmu_silicon *s, unsigned int slot)
 	return left;
 }
 
-/* What the clock counts: the engine's cycles, or instructions. */
+/* The recipe of the clock: the engine's cycles, or instructions. */
 static struct vpmu_recipe clock_recipe(const struct vpmu_silicon *s)
 {
 	const uint64_t cycles = VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES);

@@ -2,7 +2,7 @@
 #include <vpmu/state.h>
 
 #define SECTION_HEAD	16u
-#define SECTION_LENGTH	8u /* where in the head the bytes of the body stand */
+#define SECTION_LENGTH	8u /* offset in the head of the number of the body's bytes */
 
 static void state_fail(struct vpmu_state_cursor *c, int error)
 {

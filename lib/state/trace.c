@@ -12,7 +12,7 @@ int vpmu_trace_init(struct vpmu_trace_ring *ring, struct vpmu_trace_record *reco
 	return 0;
 }
 
-/* The record is written before head, which tells the reader of it. */
+/* The record is written before head, which publishes it to the reader. */
 bool vpmu_trace_put(struct vpmu_trace_ring *ring, const struct vpmu_trace_record *r)
 {
 	uint32_t head = ring->head;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The account of cycles, in the manner of interval analysis: uops are issued at full
- * width until something stands in the way, and each slot that is not used is booked on
- * what stood there. A load that misses holds nothing up until the window behind it is
- * full, so misses that do not wait for each other overlap.
+ * width until something blocks them, and each unused slot is charged to the cause. A load
+ * that misses blocks nothing until the window after it is full, so independent misses
+ * overlap.
  *
  * Source: Eyerman, Eeckhout, Karkhanis, Smith, "A mechanistic performance model for
  * superscalar out-of-order processors" (2009); Yasin, "A top-down method" (2014).
  */
 #include "uarch_internal.h"
 
-/* Cycles in which nothing is issued; @why says whose slots they are. */
+/* Cycles in which nothing is issued; @why says what the slots are charged to. */
 void ua_stall(struct vpmu_uarch *u, enum ua_why why, uint64_t cycles)
 {
-	/* Whose slots, which part of those, why the cycles stalled; COUNTS: none */
+	/* Class of the slots, its part, cause of the stalled cycles; COUNTS: none */
 	static const struct {
 		uint8_t top, part, stalled;
 	} book[] = {
@@ -85,7 +85,9 @@ void ua_settle(struct vpmu_uarch *u, uint32_t uops, uint32_t load)
 	ua_count(u, VPMU_UARCH_RETIRING, uops);
 }
 
-/* When a line that is asked for at @start comes, by a fill buffer. */
+/*
+ * Returns the time at which a line that is requested at @start arrives in a fill buffer.
+ */
 static UA_INLINE uint64_t ua_fill(struct vpmu_uarch *u, uint64_t start, enum vpmu_uarch_level level,
 			uint32_t walk)
 {
@@ -115,7 +117,7 @@ static UA_INLINE uint64_t ua_fill(struct vpmu_uarch *u, uint64_t start, enum vpm
 	return done;
 }
 
-/* A line that is on its way already: when it comes, or 0. */
+/* Returns the time at which a line in flight arrives, or 0 if it is not in flight. */
 static UA_INLINE uint64_t ua_on_its_way(const struct ua_account *a, uint64_t line)
 {
 	uint32_t i, at;
@@ -139,7 +141,7 @@ static UA_INLINE uint64_t ua_prefetched(const struct ua_account *a, uint64_t lin
 	return 0;
 }
 
-/* What comes later than a hit would holds up the window, when that has moved on. */
+/* A load that is later than a hit blocks the window once that is full. */
 static UA_INLINE void ua_wait_for(struct vpmu_uarch *u, uint64_t line, enum vpmu_uarch_level level,
 			uint64_t done)
 {

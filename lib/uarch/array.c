@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Set-associative arrays of lines and of translations, with one of two policies. With
- * true LRU a set is a list, the most recent first, so that what is used again and again
- * is found at once. Otherwise a way has a mark that a use sets; what comes anew takes the
- * first way without one, and when there is none all go first: so little is what TLBs and
- * instruction caches can afford, and a second use changes nothing.
+ * true LRU a set is a list, the most recent first, so that a key in frequent use is found
+ * at once. Otherwise each way has a mark, which a use sets; a new key takes the first
+ * unmarked way, and if there is none all marks are cleared. TLBs and instruction caches
+ * can afford no more than that, and a second use changes nothing.
  *
- * Words are read and written one at a time as another thread may do it too (a shared
- * last level); a set that two have moved at once may have a line twice or not at all.
+ * Words are read and written one at a time, as another thread may do so too (a shared
+ * last level); a set that two threads move at once may have a line twice or not at all.
  */
 #include "uarch_internal.h"
 
-/* As a word of the machine is: on 32 bits half of one may be new, which is a line that
- * is not there. No order is wanted. */
+/*
+ * Relaxed: a whole word on 64-bit machines. On 32 bits half of it may be new, which
+ * matches no line. No order is needed.
+ */
 static uint64_t ua_get(const uint64_t *p)
 {
 	return *(const volatile uint64_t *)p;
@@ -46,7 +48,7 @@ static uint64_t *ua_set(const struct ua_array *a, uint64_t key)
 	return a->tag + (size_t)(key & a->set_mask) * a->ways;
 }
 
-/* Makes room at the front of a set for what stood at @way or comes anew. */
+/* Make room at the front of a set for the key at @way, or for a new one. */
 static void ua_shift(uint64_t *set, uint32_t way)
 {
 	for (; way; way--)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Translation and caches. Caches are looked up by physical address; a level is filled
- * from the next one at once, and what that costs is account.c's. No level includes
- * another; lines that are written back cost nothing.
+ * from the next one at once, and account.c accounts for the time. No level includes
+ * another; writing lines back costs nothing.
  */
 #include "uarch_internal.h"
 
@@ -14,7 +14,10 @@ size_t ua_memory_words(const struct vpmu_uarch_params *p, bool llc)
 	       (llc ? ua_array_words(&p->llc, false) : 0);
 }
 
-/* No line that could be at this place, or no line. */
+/*
+ * A tag that matches no address that maps to @at (of a disabled front: no address at
+ * all).
+ */
 static uint64_t ua_front_none(const struct ua_front *f, uint32_t at)
 {
 	return VPMU_UARCH_WORD((uint64_t)(at ^ 1) * UA_FRONT_LINE,
@@ -33,7 +36,10 @@ static void ua_front_clear(struct ua_front *f)
 		f->by_page[i] = 0;
 }
 
-/* A set is found by a linear address if all that it says of it is the place in a page. */
+/*
+ * Linear addresses can index the front only if the set depends on the offset in a page
+ * alone.
+ */
 static void ua_front_init(struct ua_front *f, const struct vpmu_uarch_geometry *g, uint32_t ways)
 {
 	f->off = g->unit_bytes != UA_FRONT_LINE || g->sets > UA_FRONT || g->sets * ways < 2 ||
@@ -42,7 +48,7 @@ static void ua_front_init(struct ua_front *f, const struct vpmu_uarch_geometry *
 	f->mask = f->off ? 0 : g->sets * ways - 1;
 }
 
-/* Of the lines in a set nothing is known any more. */
+/* Forget the lines of a set. */
 static void ua_front_drop(struct ua_front *f, uint32_t set)
 {
 	f->epoch += VPMU_BANK_COUNT;
@@ -50,7 +56,10 @@ static void ua_front_drop(struct ua_front *f, uint32_t set)
 		f->line[set] = ua_front_none(f, set);
 }
 
-/* Another access to a line, which is in its set, would change nothing. */
+/*
+ * Put a line at the front: it is in its set, and another access to it would change
+ * nothing.
+ */
 static UA_INLINE void ua_front_put(struct ua_front *f, uint64_t line, uint32_t tlb_set)
 {
 	if (f->off)
@@ -59,7 +68,7 @@ static UA_INLINE void ua_front_put(struct ua_front *f, uint64_t line, uint32_t t
 	f->by_page[tlb_set % UA_FRONT] |= 1ull << (line & f->set_mask);
 }
 
-/* In this set of the TLB marks may have gone. */
+/* Marks in this set of the TLB may have been cleared: forget its pages' lines. */
 static void ua_front_page(struct ua_front *f, uint32_t tlb_set)
 {
 	uint64_t *sets = &f->by_page[tlb_set % UA_FRONT];
@@ -111,7 +120,7 @@ static bool ua_tlb_find(struct ua_array *tlb, uint64_t linear, uint64_t *key, ui
 {
 	uint32_t size, n;
 
-	/* No two sizes have the same address, so the order makes no difference. */
+	/* No two sizes have the same address, so the order does not matter. */
 	for (n = 0; n < 3; n++) {
 		size = (tlb->size + n) % 3;
 		*key = ua_page_key(linear, size);
@@ -125,9 +134,9 @@ static bool ua_tlb_find(struct ua_array *tlb, uint64_t linear, uint64_t *key, ui
 
 struct ua_place {
 	uint64_t physical;
-	uint32_t set;         /* of the first level, that its page is in */
+	uint32_t set;         /* set of the first level that has the page */
 	uint8_t tlb;          /* 0 first level, 1 second level, 2 walked */
-	uint32_t cycles;      /* that it took beyond the first level */
+	uint32_t cycles;      /* cycles in addition to the first level's */
 };
 
 static struct ua_place ua_translate(struct vpmu_uarch *u, struct ua_array *first,
@@ -166,7 +175,7 @@ static UA_INLINE struct ua_known_page *ua_page(struct ua_front *f, uint64_t line
 	return &f->page[(linear >> UA_PAGE_SHIFT) % UA_PAGES];
 }
 
-/* NULL: it may not be marked. */
+/* Returns NULL if the page may be unmarked. */
 static UA_INLINE struct ua_known_page *ua_known_page(struct ua_front *f, uint64_t linear)
 {
 	struct ua_known_page *k = ua_page(f, linear);
@@ -242,7 +251,7 @@ static struct ua_stream *ua_stream_of(struct ua_memory *m, uint64_t page, uint8_
 	return oldest;
 }
 
-/* Data has been asked of L2. */
+/* Train the prefetcher with a line that is requested from L2. */
 static void ua_train(struct vpmu_uarch *u, uint64_t line)
 {
 	struct ua_memory *m = &u->memory;
@@ -284,7 +293,7 @@ static void ua_train(struct vpmu_uarch *u, uint64_t line)
 
 enum ua_use { UA_READ, UA_WRITE, UA_CODE };
 
-/* A line that the first level has not: where it is found. It is in L2 after that. */
+/* Find a line that the first level lacks; it is in L2 afterwards. */
 static enum vpmu_uarch_level ua_beyond(struct vpmu_uarch *u, uint64_t line, enum ua_use use)
 {
 	static const uint8_t found[] = { VPMU_UARCH_READ_L2, VPMU_UARCH_RFO_L2,
@@ -319,7 +328,10 @@ static UA_INLINE enum vpmu_uarch_level ua_data(struct vpmu_uarch *u, uint64_t li
 	return level;
 }
 
-/* After an access that has found its line at @level: it is the most recent of its set. */
+/*
+ * Update the front after an access whose line, found at @level, is now the most recent of
+ * its set.
+ */
 static UA_INLINE void ua_accessed(struct vpmu_uarch *u, uint64_t linear,
 				  const struct ua_place *place, enum vpmu_uarch_level level)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Parameters of CPUs: data only. Sizes and latencies in cycles from Intel's "64 and
+ * Parameters of CPUs: data only. Sizes and latencies in cycles are from Intel's "64 and
  * IA-32 Architectures Optimization Reference Manual" and AMD's "Software Optimization
- * Guide" of each family. The last level stands for 16 cores' share.
+ * Guide" of each family. The last level is the share of 16 cores.
  */
 #include "uarch_internal.h"
 

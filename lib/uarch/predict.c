@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The branch predictor's tables, and what its counters become; predict.h uses them. */
+/*
+ * The branch predictor's tables, and the transitions of its counters; predict.h uses
+ * them.
+ */
 #include "predict.h"
 
 static uint32_t ua_directions(const struct vpmu_uarch_params *p)
@@ -20,7 +23,7 @@ static uint32_t ua_step(uint32_t counter, bool up)
 	return up ? counter + (counter < 3) : counter - (counter > 0);
 }
 
-/* What each state becomes of each outcome, and whether the outcome was predicted. */
+/* Tabulate each state's successor by outcome, and whether the outcome was predicted. */
 static void ua_learn_init(struct ua_predict *b)
 {
 	uint32_t i;
@@ -53,7 +56,7 @@ uint64_t *ua_predict_init(struct vpmu_uarch *u, uint64_t *words)
 	b->global = b->own + n;
 	b->btb = (struct ua_target *)(words + 2 * n / sizeof(uint64_t));
 	b->path = b->btb + ((size_t)1 << p->btb_bits);
-	memset(b->own, UA_OWN(1, 1), n); /* weakly not taken, weakly by habit */
+	memset(b->own, UA_OWN(1, 1), n); /* weakly not taken, weakly preferring habit */
 	memset(b->global, 1, n);
 	return end;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Branch prediction: the direction from a branch's own habit or from what came before
- * it, whichever has been right more often there; the target from the last one, for
- * indirect branches from the path that led there; returns from a stack. Inline, as
- * every block ends in a branch.
+ * Branch prediction. The direction comes from a branch's own habit or from the history
+ * before it, whichever has been right more often there; the target from the last one, for
+ * indirect branches from the path that led there; returns from a stack. All of it is
+ * inline, as every block ends in a branch.
  *
  * Source: McFarling, "Combining branch predictors" (1993).
  */
@@ -12,17 +12,19 @@
 
 #include "uarch_internal.h"
 
-#define UA_PATH_LESS 2u	/* of btb_bits: the table of paths is so much smaller */
+#define UA_PATH_LESS 2u	/* bits of btb_bits by which the table of paths is smaller */
 
-/* Instructions are at odd addresses too; far ones must not fall together. */
+/* Instructions have odd addresses too, and distant ones must not coincide. */
 static inline uint32_t ua_hash(uint64_t a)
 {
 	a *= 0x9e3779b97f4a7c15ull;
 	return (uint32_t)(a >> 32);
 }
 
-/* What a conditional branch finds: of the branch itself (its habit, and whether habit or
- * history is believed), and by what came before it. All are counters from 0 to 3. */
+/*
+ * The state of a conditional branch: its own habit, and the choice between habit and
+ * history; and the prediction by history. All are counters from 0 to 3.
+ */
 #define UA_OWN(habit, choice)	((habit) | (choice) << 2)
 #define UA_LEARN(own, global, taken) ((own) | (global) << 4 | (taken) << 6)
 
@@ -63,8 +65,11 @@ static inline bool ua_indirect(struct ua_predict *b, uint32_t hash, uint64_t nex
 	return right;
 }
 
-/* The branch at the end of @from has gone to @to. Returns what that counts as, which costs
- * time (CLEARS: nobody foresees it), or VPMU_UARCH_COUNTS: it was foreseen. */
+/*
+ * The branch at the end of @from has gone to @to. Returns the count that it adds to, and
+ * which costs time (CLEARS: it is never predicted); or VPMU_UARCH_COUNTS: it was
+ * predicted.
+ */
 static UA_INLINE enum vpmu_uarch_count ua_branch(struct ua_predict *b,
 						 const struct ua_last *from, uint64_t to)
 {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The stream of what a modelled CPU executes. Most of it finds all where it was: a block
- * that ran before (struct ua_known_block), a line that is at the front (struct ua_front),
- * a branch that goes where it was foreseen. Of that only sums are kept here, which are
- * booked when something takes time or the batch is over; the rest goes the long way
- * (memory.c, account.c). Both count the same.
+ * The stream of what a modelled CPU executes. Most of it hits: a block that ran before
+ * (struct ua_known_block), a line at the front (struct ua_front), a branch that goes
+ * where it was predicted. For these only sums are kept here, which are booked when
+ * something takes time or the batch is over; everything else takes the slow path
+ * (memory.c, account.c). Both paths count the same.
  */
 #include "predict.h"
 
-#define UA_AT_ONCE 4096u /* words, so that sums have 32 bits and ua_settle() is exact */
+#define UA_AT_ONCE 4096u /* words per batch, so that sums have 32 bits and ua_settle() is exact */
 
 struct ua_sums {
 	uint32_t uops, load;      /* for ua_settle() */
 	uint32_t heavy, loads, stores, lines;
-	uint64_t usual;           /* what most blocks have of UA_RARE */
+	uint64_t usual;           /* the bits of UA_RARE that most blocks have */
 	struct ua_last last;
-	uint64_t hit;             /* the last access, if that was quick; 0 */
+	uint64_t hit;             /* the last access, if it was quick; 0 */
 };
 
 static struct ua_sums ua_no_sums(const struct vpmu_uarch *u, struct ua_last last, uint64_t hit)
@@ -25,7 +25,7 @@ static struct ua_sums ua_no_sums(const struct vpmu_uarch *u, struct ua_last last
 	};
 }
 
-/* Before anything that looks at the account. */
+/* Call this before any use of the account. */
 static UA_INLINE void ua_settle_sums(struct vpmu_uarch *u, struct ua_sums *s)
 {
 	ua_settle(u, s->uops, s->load);
@@ -33,7 +33,7 @@ static UA_INLINE void ua_settle_sums(struct vpmu_uarch *u, struct ua_sums *s)
 	s->load = 0;
 }
 
-/* Of one bank. */
+/* Book the sums, which belong to one bank. */
 static void ua_book(struct vpmu_uarch *u, struct ua_sums s)
 {
 	bool slow = u->params->l1d_cycles > u->threshold;
@@ -49,7 +49,7 @@ static void ua_book(struct vpmu_uarch *u, struct ua_sums s)
 
 /* ---- accesses ---- */
 
-/* To one line, which is at the front? */
+/* Is it an access within one line, which is at the front? */
 static UA_INLINE bool ua_quick_access(const struct vpmu_uarch *u, uint64_t word)
 {
 	const struct ua_memory *m = &u->memory;
@@ -63,7 +63,7 @@ static UA_INLINE void ua_quick_load(struct ua_sums *s)
 	s->loads++;
 }
 
-/* By an address that comes out of a load? Its value may not be there yet. */
+/* A load whose address comes out of another load, which may still be waiting. */
 static UA_INLINE bool ua_quick_chain(struct vpmu_uarch *u, struct ua_sums *s)
 {
 	struct ua_account *a = &u->account;
@@ -90,7 +90,10 @@ static UA_INLINE bool ua_quick_store(struct vpmu_uarch *u, struct ua_sums *s)
 	struct ua_account *a = &u->account;
 	uint64_t now = ua_now(a, s->uops);
 
-	/* No two leave in the same cycle, so one has left if the last one is not later. */
+	/*
+	 * No two stores leave in the same cycle, so there is room if the last one leaves
+	 * soon.
+	 */
 	if (UA_RARELY(a->store_last >= now + u->params->stores))
 		return false;
 	ua_leave(a, now);
@@ -113,7 +116,10 @@ static UA_INLINE uint64_t ua_line(const struct ua_memory *m, uint64_t linear)
 	return linear >> m->line_shift << m->line_shift;
 }
 
-/* From the line at @first to that at @last, where all addresses may end; of no bytes, 0. */
+/*
+ * The number of lines from @first to @last, which may be at the end of the address space;
+ * 0 for a block of no bytes.
+ */
 static UA_INLINE uint32_t ua_lines(const struct ua_memory *m, uint64_t first, uint64_t last)
 {
 	return (uint32_t)((last - first) >> m->line_shift) + 1;
@@ -143,7 +149,7 @@ static UA_INLINE void ua_fetch(struct vpmu_uarch *u, struct ua_sums *s, uint64_t
 	m->fetched = last;
 }
 
-/* A branch did not go where it was foreseen to, or never is foreseen. */
+/* A branch was mispredicted, or is of a kind that is never predicted. */
 static void ua_turned(struct vpmu_uarch *u, enum vpmu_uarch_count wrong)
 {
 	const struct vpmu_uarch_params *p = u->params;
@@ -160,7 +166,7 @@ static void ua_turned(struct vpmu_uarch *u, enum vpmu_uarch_count wrong)
 		ua_stall(u, UA_MISPREDICT, p->mispredict_cycles);
 }
 
-/* What runs next is known: so is where the last branch went. */
+/* The next block is known, and with it the target of the last branch. */
 static UA_INLINE void ua_arrive(struct vpmu_uarch *u, struct ua_sums *s, uint64_t address)
 {
 	enum vpmu_uarch_count wrong = ua_branch(&u->predict, &s->last, address);
@@ -171,8 +177,10 @@ static UA_INLINE void ua_arrive(struct vpmu_uarch *u, struct ua_sums *s, uint64_
 	}
 }
 
-/* What few blocks have: another bank than the last one, more uops than instructions,
- * divides. */
+/*
+ * Bits that are rare in a block: another bank than the last one's, more uops than
+ * instructions, divides.
+ */
 #define UA_RARE (VPMU_UARCH_B_BANK(3) | VPMU_UARCH_B_UOPS(4095) | VPMU_UARCH_B_DIVIDES(255))
 
 static UA_INLINE void ua_rare(struct vpmu_uarch *u, struct ua_sums *s, uint64_t more)
@@ -190,7 +198,7 @@ static UA_INLINE void ua_rare(struct vpmu_uarch *u, struct ua_sums *s, uint64_t 
 	s->heavy += heavy;
 }
 
-/* What has waited for longer than the window allows is waited for. */
+/* Wait for loads that are still waiting when the window is full. */
 static UA_INLINE void ua_retire(struct vpmu_uarch *u, struct ua_sums *s)
 {
 	struct ua_account *a = &u->account;
@@ -209,8 +217,10 @@ static UA_INLINE void ua_retire(struct vpmu_uarch *u, struct ua_sums *s)
 	}
 }
 
-/* It is not known as it is now. What is fetched may take the place of another line of it:
- * then it is not known behind that either. */
+/*
+ * Run a block that is not known in this epoch. Its lines may replace each other; then it
+ * is not known afterwards either.
+ */
 static UA_INLINE void ua_new_block(struct vpmu_uarch *u, struct ua_sums *s,
 				   struct ua_known_block *k, uint64_t begin, uint64_t more)
 {
@@ -250,7 +260,7 @@ static UA_INLINE void ua_block(struct vpmu_uarch *u, struct ua_sums *s, uint64_t
 		ua_new_block(u, s, k, begin, more);
 		return;
 	}
-	s->last.next = k->as_last.next; /* one by one, else they are not in registers */
+	s->last.next = k->as_last.next; /* one by one, otherwise they are not kept in registers */
 	s->last.hash = k->as_last.hash;
 	s->last.branch = k->as_last.branch;
 	s->lines += k->lines - (k->first == m->fetched);
@@ -261,7 +271,7 @@ static UA_INLINE void ua_block(struct vpmu_uarch *u, struct ua_sums *s, uint64_t
 
 /* ---- the stream ---- */
 
-/* What is no block, and not quick. */
+/* Run a word that is neither a block nor quick. */
 static void ua_word(struct vpmu_uarch *u, uint64_t word)
 {
 	uint64_t address = VPMU_UARCH_ADDRESS(word);
@@ -290,7 +300,10 @@ static void ua_word(struct vpmu_uarch *u, uint64_t word)
 	}
 }
 
-/* What changes nothing but sums, and which line is the most recent one of its set. */
+/*
+ * Run an access that changes only sums and the most recent line of a set. Returns false
+ * if it is not of that kind.
+ */
 static UA_INLINE bool ua_quick(struct vpmu_uarch *u, struct ua_sums *s, uint64_t word)
 {
 	uint32_t kind = word & (VPMU_UARCH_KIND | VPMU_UARCH_DEPENDENT);
@@ -312,7 +325,7 @@ static UA_INLINE bool ua_quick(struct vpmu_uarch *u, struct ua_sums *s, uint64_t
 	return true;
 }
 
-/* By value, so that the sums can be in registers elsewhere. */
+/* Passed by value, so that the sums stay in registers elsewhere. */
 static struct ua_sums ua_slow(struct vpmu_uarch *u, struct ua_sums s, uint64_t word)
 {
 	uint32_t kind = word & VPMU_UARCH_KIND;
@@ -328,7 +341,7 @@ static struct ua_sums ua_slow(struct vpmu_uarch *u, struct ua_sums s, uint64_t w
 	return s;
 }
 
-/* One loop, so that what is inline is there once. */
+/* A single loop, so that inlined code exists once. */
 static void ua_batch(struct vpmu_uarch *u, const uint64_t *words, const uint64_t *end)
 {
 	struct ua_sums s = ua_no_sums(u, u->last_block, 0);

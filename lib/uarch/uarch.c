@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* A modelled CPU: its set-up, and what it has counted. */
+/* A modelled CPU: set-up, and access to its counts. */
 #include "uarch_internal.h"
 
 static bool ua_power(uint32_t n, uint32_t max)

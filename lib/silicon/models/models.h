@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * What the model files share: short names for signals and rows.
+ * Short names for signals and rows, which the model files share.
  *
- * Encodings and counter masks: Intel's event lists, github.com/intel/perfmon; for
- * AMD Linux's, tools/perf/pmu-events, and its names. tests/fast/models.py holds the
- * tables against Intel's lists and against libpfm4.
+ * Encodings and counter masks are from Intel's event lists, github.com/intel/perfmon; for
+ * AMD they and the names are from Linux's tools/perf/pmu-events. tests/fast/models.py
+ * compares the tables with Intel's lists and with libpfm4.
  */
 #ifndef VPMU_MODELS_H
 #define VPMU_MODELS_H
@@ -21,7 +21,7 @@
 #define NEAR_TAKEN	(S(JCC_TAKEN) | UNCOND)
 #define TAKEN		(NEAR_TAKEN | S(FAR))
 
-/* The same of what a model of the micro-architecture counts. */
+/* Names for the signals that a model of the micro-architecture counts. */
 #define U(name)		VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(VPMU_UARCH_##name))
 
 #define SLOTS		(U(RETIRING) | U(BAD_SPECULATION) | U(FRONTEND_BOUND) | U(BACKEND_BOUND))
@@ -30,7 +30,7 @@
 #define MISP_INDIRECT	(U(MISP_JMP) | U(MISP_CALL))
 #define MISP_NEAR_TAKEN	(U(MISP_TAKEN) | U(MISP_RET) | MISP_INDIRECT)
 #define MISP_ALL	(U(MISP_NOT_TAKEN) | MISP_NEAR_TAKEN)
-/* Lines that the first level had not, by what for; by what else had them. */
+/* Lines that the first level lacked, by purpose; by the level that had them. */
 #define READ		(U(READ_L2) | U(READ_LLC) | U(READ_DRAM))
 #define RFO		(U(RFO_L2) | U(RFO_LLC) | U(RFO_DRAM))
 #define CODE		(U(CODE_L2) | U(CODE_LLC) | U(CODE_DRAM))
@@ -43,7 +43,7 @@
 
 #define UARCH		"--uarch on"
 
-/* Which GP counters can count an event. */
+/* Masks of the GP counters that can count an event. */
 #define GP8		0xff
 #define GP6		0x3f
 #define GP4		0x0f
@@ -51,22 +51,21 @@
 #define EVEN6		0x15 /* AMD: the odd neighbour would hold the upper half */
 
 /*
- * Shift of events that count a 25 MHz crystal: a cycle is by definition a tick of
- * the guest's TSC, and that is 400 MHz.
+ * Shift of events that count a 25 MHz crystal: a cycle is by definition a tick of the
+ * guest's TSC, which has 400 MHz.
  */
 #define CRYSTAL		4
 
-/* Likewise of those that count the bus clock, 100 MHz, before Skylake. */
+/* Shift of events that count the bus clock, 100 MHz, before Skylake. */
 #define BUS		2
 
 /*
- * ROW: counted from signals. MEANT: likewise, by a definition of ours where the
- * vendor's is wider or not clear (docs/EVENTS.md). CLOCK: cycles and what is derived
- * from them.
- * TOLD: needs the micro-architecture model, which counts it exactly (EXACT) or
- * by its model (MODELLED). WHEN: likewise, and it means something else without the
- * condition that is given. NAMED: nobody counts it, but it has a name. A 2 behind it:
- * with a UnitMask2.
+ * ROW: counted from signals. MEANT: likewise, by a definition of ours if the vendor's is
+ * wider or unclear (docs/EVENTS.md). CLOCK: cycles and events derived from them.
+ * TOLD: needs the micro-architecture model, which counts it exactly (EXACT) or by its
+ * model (MODELLED). WHEN: likewise, and it has another meaning without the condition that
+ * is given. NAMED: no counter counts it, but it has a name. A trailing 2: with a
+ * UnitMask2.
  */
 #define ROW(event, mask, title, fix, gp, sum)                                  \
 	{ .name = title, .select = event, .umask = mask, .fixed = fix,         \
@@ -91,7 +90,7 @@
 	{ .name = title, .select = event, .umask = mask, .fixed = -1,          \
 	  .when = condition, .quality = VPMU_QUALITY_MODELLED, .gp_mask = gp,  \
 	  .signals = sum, .needs = UARCH }
-/* Counted as another register says. */
+/* Selected by another register. */
 #define EXTRA(event, mask, title, gp, by, sum)                                 \
 	{ .name = title, .select = event, .umask = mask, .fixed = -1,          \
 	  .quality = VPMU_QUALITY_MODELLED, .gp_mask = gp, .signals = sum,     \

@@ -138,7 +138,7 @@ const struct vpmu_model vpmu_model_sapphire_rapids = {
 
 static const uint8_t granite_models[] = { 173, 174 };
 
-/* The CPU has version 5. What a later one can have more is for work on drivers. */
+/* The CPU has version 5. A later version adds features that drivers are tested with. */
 const struct vpmu_model vpmu_model_granite_rapids = {
 	.name = "granite-rapids",
 	.title = "Intel Granite Rapids",
