@@ -68,7 +68,7 @@ enum channel_exit_flags {
 };
 
 struct channel_exit {
-	int32_t status;		/* as waitpid(2) reports it */
+	int32_t status;		/* status that waitpid(2) returned */
 	uint32_t flags;		/* enum channel_exit_flags */
 	uint64_t out_bytes;	/* sent on the port for standard output */
 	uint64_t err_bytes;

@@ -158,8 +158,8 @@ void qemu_need_kvm(const struct qemu *qemu);
 
 struct machine {
 	bool kvm;		/* runs on /dev/kvm, with the PMU that KVM gives */
-	const char *cpu;	/* as the user typed it */
-	const char *pmu;	/* as the user typed it: arch, pv, both or none */
+	const char *cpu;	/* name that the user typed */
+	const char *pmu;	/* the user's choice: arch, pv, both or none */
 	bool arch;		/* has the architectural PMU */
 	const char *pv;		/* versions of the paravirtual PMU, in QEMU's form; NULL: none */
 	const char *append;	/* for the kernel, or NULL */
@@ -315,7 +315,7 @@ int trace_convert(FILE *in, FILE *out, const struct vpmu_model *model,
 struct outcome {
 	bool exited;		/* false: the guest died or vpmu gave up */
 	bool spoilt;		/* it came from a snapshot, and its command did not start */
-	int status;		/* as waitpid(2) reports it */
+	int status;		/* status that waitpid(2) returned */
 	int noexec;		/* errno of exec, or 0 */
 	uint32_t flags;		/* enum channel_exit_flags */
 	int own_failure;	/* exit status of vpmu's own, or 0 */

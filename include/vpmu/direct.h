@@ -13,7 +13,7 @@
 struct vpmu_direct {
 	struct vpmu_provider provider;
 	struct vpmu_silicon silicon;
-	struct vpmu_event *event[VPMU_SLOTS_MAX]; /* who sits in each slot */
+	struct vpmu_event *event[VPMU_SLOTS_MAX]; /* event in each slot */
 	uint32_t enabled;                         /* bitmap of slots */
 };
 

@@ -9,8 +9,8 @@
 
 #include <vpmu/platform.h>
 
-#define VPMU_FILTER_ALLOW	0u /* only what is listed counts */
-#define VPMU_FILTER_DENY	1u /* what is listed does not count */
+#define VPMU_FILTER_ALLOW	0u /* only listed events count */
+#define VPMU_FILTER_DENY	1u /* listed events do not count */
 
 #define VPMU_FILTER_MASKED	1u /* entries are masked ones */
 
@@ -22,14 +22,16 @@ struct vpmu_filter {
 	uint32_t flags;         /* 0 or VPMU_FILTER_MASKED */
 	uint32_t fixed_bitmap;  /* fixed counters that are listed */
 	uint32_t n_events;      /* at most VPMU_FILTER_EVENTS_MAX */
-	const uint64_t *events; /* the caller's, unchanged as long as it is in force:
-				   event select 7:0 and 35:32, unit mask 15:8; or
-				   VPMU_FILTER_ENTRY()s */
+	/*
+	 * Owned by the caller, unchanged while it is in force: event select 7:0
+	 * and 35:32, unit mask 15:8; or VPMU_FILTER_ENTRY()s.
+	 */
+	const uint64_t *events;
 };
 
 /*
- * A masked entry: events with this select whose unit mask, under @mask, is
- * @match; @exclude: except those.
+ * A masked entry: matches events with this select whose unit mask, under @mask,
+ * is @match; with @exclude such events are excepted.
  */
 #define VPMU_FILTER_ENTRY(select, mask, match, exclude)           \
 	(((uint64_t)(select) & 0xff) |                            \
@@ -46,7 +48,7 @@ struct vpmu_filter {
 int vpmu_filter_check(const struct vpmu_filter *f);
 
 /**
- * May a guest count this?
+ * May a guest count this event?
  *
  * @f:      checked; NULL allows everything
  * @select: event select 7:0 and 35:32, unit mask 15:8; other bits are ignored

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * How a guest is told that a counter of its PMU did not count: a block of
+ * The report to a guest that a counter of its PMU did not count: a block of
  * read-only MSRs per vCPU, found by CPUID. docs/GUEST-LOSS.md specifies it.
  */
 #ifndef VPMU_LOSS_H
@@ -23,12 +23,15 @@
 					      MSR; EDX:ECX Hz of the time unit */
 #define VPMU_LOSS_VERSION		1u
 
-/* The block. Outside of what MSR bitmaps cover: a hypervisor always sees it. */
+/*
+ * The block. It lies outside of MSR bitmaps: a hypervisor always sees an
+ * access.
+ */
 #define VPMU_MSR_LOSS			0x56504d00u /* "VPM\0" */
 #define VPMU_MSR_LOSS_GENERATION	(VPMU_MSR_LOSS + 0) /* changes of any reason */
 #define VPMU_MSR_LOSS_STATUS		(VPMU_MSR_LOSS + 1) /* GLOBAL_STATUS layout:
 							       enabled and not counting */
-#define VPMU_MSR_LOSS_CTRL		(VPMU_MSR_LOSS + 2) /* the only one to write */
+#define VPMU_MSR_LOSS_CTRL		(VPMU_MSR_LOSS + 2) /* the only writable register */
 #define VPMU_LOSS_CTRL_PMI		1ull /* bit 0: a PMI when a counter is lost */
 #define VPMU_MSR_LOSS_LBR		(VPMU_MSR_LOSS + 3) /* branch records: layout of
 							       LOSS_REASON */
@@ -42,12 +45,12 @@
 					      changes of [7:0] */
 #define VPMU_MSR_LOSS_END		(VPMU_MSR_LOSS + 0x100)
 
-/* Why an enabled counter does not count. */
+/* The reason why an enabled counter does not count. */
 enum vpmu_loss {
 	VPMU_LOSS_NONE,        /* it counts, or is disabled */
 	VPMU_LOSS_LOST,        /* the host has taken its counter */
 	VPMU_LOSS_FILTERED,    /* the VM's event filter denies its event */
-	VPMU_LOSS_NOT_COUNTED, /* nobody here counts its event */
+	VPMU_LOSS_NOT_COUNTED, /* no counter here counts its event */
 };
 
 #endif /* VPMU_LOSS_H */

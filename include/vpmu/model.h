@@ -11,8 +11,8 @@ enum vpmu_vendor {
 };
 
 struct vpmu_model {
-	const char *name;       /* as in `vpmu list`: "icelake-server" */
-	const char *title;      /* for people: "Intel Icelake-SP" */
+	const char *name;       /* name in `vpmu list`: "icelake-server" */
+	const char *title;      /* for display: "Intel Icelake-SP" */
 	uint8_t vendor;         /* enum vpmu_vendor */
 	uint8_t family;         /* displayed family (CPUID.1, extended included);
 				   0: any (generic) */
@@ -22,18 +22,21 @@ struct vpmu_model {
 				   AMD: 2 with PerfMonV2, else 1 */
 	uint8_t n_gp;           /* general-purpose counters, at most 8 */
 	uint8_t n_fixed;        /* fixed counters, at most 4 */
-	uint8_t width_bits;     /* of every counter */
+	uint8_t width_bits;     /* width of every counter */
 	uint8_t n_arch_events;  /* CPUID.0AH:EAX[31:24] */
 	uint64_t capabilities;  /* IA32_PERF_CAPABILITIES bits that vpmu can offer;
 				   AMD: VPMU_CAP_AMD_* */
 	const struct vpmu_event_def *events; /* sorted by select, umask, umask2 */
 	uint16_t n_events;
-	uint8_t version_most;   /* what may be asked for, where that is more than the CPU
-				   has, so that drivers can be run on it; 0: version */
+	/*
+	 * Highest version that may be requested, if above the CPU's, so that
+	 * drivers for it can be tested; 0: version.
+	 */
+	uint8_t version_most;
 	uint32_t extensions;    /* VPMU_EXT_* from version 6 on */
 	uint64_t offcore;       /* bits of MSR_OFFCORE_RSP_0 and _1; 0: none */
 	uint8_t topdown;        /* fields of PERF_METRICS: 0, 4 or 8 */
-	bool two_latencies;     /* PEBS says that of the cache apart, in bits 47:32 */
+	bool two_latencies;     /* PEBS reports the cache's latency separately, in bits 47:32 */
 	uint8_t lbr_entries;    /* branch records, of those that have any: a power of two,
 				   at most VPMU_LBR_ENTRIES, which 0 stands for */
 };
@@ -43,8 +46,8 @@ struct vpmu_model {
  *
  * @vendor, @family, @model: as CPUID.1 displays them (extended fields included)
  *
- * Pure. Returns the generic model of a vendor that has one when no model matches,
- * or NULL when vpmu has nothing for this vendor or family.
+ * Pure. If no model matches, returns the vendor's generic model, or NULL if
+ * there is none for this vendor or family.
  */
 const struct vpmu_model *vpmu_model_find(enum vpmu_vendor vendor, uint8_t family,
 					 uint8_t model);
@@ -55,11 +58,11 @@ const struct vpmu_model *vpmu_model_at(size_t i);
 /**
  * Check a model's data: order of the table, ranges, masks, fixed counters,
  * architectural events and their encodings, events that each CPU of its vendor
- * has, signals known.
+ * has, known signals.
  *
  * @bad: on failure the index of the offending event, or n_events
  *
- * Pure. Returns NULL, or a static string that says what is wrong.
+ * Pure. Returns NULL, or a static string that describes the error.
  */
 const char *vpmu_model_check(const struct vpmu_model *model, size_t *bad);
 

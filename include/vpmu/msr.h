@@ -87,7 +87,7 @@ enum vpmu_pmc_msr {
 #define VPMU_FIXED_USR			2u
 #define VPMU_FIXED_ANY			4u
 #define VPMU_FIXED_PMI			8u
-#define VPMU_FIXED_ADAPTIVE		(1ull << 32)   /* as VPMU_EVTSEL_ADAPTIVE */
+#define VPMU_FIXED_ADAPTIVE		(1ull << 32)   /* like VPMU_EVTSEL_ADAPTIVE */
 #define VPMU_FIXED_RDPMC_USER		(1ull << 33)   /* version 6: RDPMC disabled */
 
 #define VPMU_STATUS_FIXED_SHIFT		32	/* bit of fixed counter 0 */
@@ -121,13 +121,13 @@ enum vpmu_pmc_msr {
 #define VPMU_CAP_FULL_WIDTH		(1ull << 13)
 #define VPMU_CAP_METRICS		(1ull << 15) /* PERF_METRICS */
 
-/* What a CPU of version 6 can have more: bits of CPUID.23H.0:EBX, and one of ours. */
+/* Extensions of version 6: bits of CPUID.23H.0:EBX, and one of ours. */
 #define VPMU_EXT_UMASK2			(1u << 0)
 #define VPMU_EXT_EQ			(1u << 1)
 #define VPMU_EXT_RDPMC_USER		(1u << 2)
 #define VPMU_EXT_RELOAD			(1u << 31) /* auto counter reload, CPUID.23H.2 */
 
-/* What AMD's CPUs have is told by CPUID bits; these stand for them. */
+/* AMD's features, which CPUID bits announce; these stand for them. */
 #define VPMU_CAP_AMD_EXT_CORE		(1ull << 32) /* PerfCtrExtCore */
 #define VPMU_CAP_AMD_FREEZE		(1ull << 33) /* LbrAndPmcFreeze, version 2 */
 #define VPMU_CAP_AMD_SVM		(1ull << 34) /* SVM: GuestOnly and HostOnly */

@@ -5,8 +5,8 @@
  * Every hook returns: none may longjmp or raise a guest exception. Hooks are
  * only ever appended; `size` tells the core which of them the embedder knows.
  * `ctx` is the pointer that was given together with the ops: one per vCPU.
- * Unless a hook says otherwise it is called on the vCPU's own CPU, with the vCPU
- * outside of guest code, and must not call back into the core.
+ * Unless a hook says otherwise it is called on the vCPU's own CPU, with the
+ * vCPU outside of guest code, and must not call back into the core.
  */
 #ifndef VPMU_OPS_H
 #define VPMU_OPS_H
@@ -67,27 +67,29 @@ struct vpmu_ops {
 	void (*pmi)(void *ctx, bool mask);
 
 	/*
-	 * Something worth a trace happened; @r is valid during the call only, its
-	 * `time` and `cpu` are 0 and the embedder's to fill. Called from anywhere
-	 * but NMI, on the vCPU's CPU, also with the lock below held; may not block.
-	 * NULL: no trace.
+	 * An event worth tracing; @r is valid during the call only, its `time`
+	 * and `cpu` are 0, for the embedder to fill in. Called from anywhere
+	 * but NMI, on the vCPU's CPU, also with the lock below held; may not
+	 * block. NULL: no trace.
 	 */
 	void (*trace)(void *ctx, const struct vpmu_trace_record *r);
 
 	/*
-	 * Guest memory, by guest-physical address, for the paravirtual PMU; NULL
-	 * where there is none. Read and write copy @size bytes and return 0, or
-	 * -VPMU_EFAULT when not all of it is RAM (for write: writable RAM); a write
-	 * may then have been done in part. May be called from service; may block.
+	 * Guest memory, by guest-physical address, for the paravirtual PMU;
+	 * NULL without one. Read and write copy @size bytes and return 0, or
+	 * -VPMU_EFAULT if not all of it is RAM (for write: writable RAM); a
+	 * write may then have been done in part. May be called from service;
+	 * may block.
 	 */
 	int (*gpa_read)(void *ctx, uint64_t gpa, void *buf, uint32_t size);
 	int (*gpa_write)(void *ctx, uint64_t gpa, const void *buf, uint32_t size);
 
 	/*
-	 * Map at most a page of writable RAM, within one page, for atomics; it stays
-	 * mapped, wherever the guest puts other things, until gpa_unmap, which also
-	 * marks it dirty (as does gpa_dirty, while it stays mapped, which may not
-	 * block; NULL: no need). Another vCPU of the VM may unmap. NULL: not RAM.
+	 * Map at most a page of writable RAM, within one page, for atomics. It
+	 * stays mapped, even if the guest changes its memory map, until
+	 * gpa_unmap, which also marks it dirty. gpa_dirty does so while it
+	 * stays mapped, and may not block; NULL: no need. Another vCPU of the
+	 * VM may unmap. Returns NULL if it is not RAM.
 	 */
 	void *(*gpa_map)(void *ctx, uint64_t gpa, uint32_t size);
 	void (*gpa_unmap)(void *ctx, void *at, uint32_t size);
@@ -100,61 +102,68 @@ struct vpmu_ops {
 	void (*interrupt)(void *ctx, uint8_t vector);
 
 	/*
-	 * A lock for what the vCPUs of a VM share, taken for bounded work by
-	 * hypercalls and service; it need not nest. NULL where only one vCPU runs
-	 * at a time.
+	 * A lock for the state that the vCPUs of a VM share, taken for bounded
+	 * work by hypercalls and service; it need not nest. NULL if only one
+	 * vCPU runs at a time.
 	 */
 	void (*lock)(void *ctx);
 	void (*unlock)(void *ctx);
 
 	/*
-	 * The memory of this CPU's branch records, always the same. @record: from
-	 * now on the engine has to look at each branch and do what lbr.h's acts
-	 * say, or need not look (they all say DROP). Called when that changes, and
-	 * once at init with false; may not block. NULL: no branch records.
+	 * The memory of this CPU's branch records, always the same. @record:
+	 * from now on the engine has to look at each branch and do what lbr.h's
+	 * acts say; false: it need not look (all acts are DROP). Called when
+	 * that changes, and once at init with false; may not block. NULL: no
+	 * branch records.
 	 */
 	struct vpmu_lbr *(*branches)(void *ctx, bool record);
 
 	/*
 	 * For PEBS; all three, gpa_read and gpa_write, or none (NULL).
 	 *
-	 * Where a guest linear address is in guest-physical memory, by the paging in
-	 * force and with supervisor rights (@write: to be written to). Returns 0, or
-	 * -VPMU_EFAULT when it cannot be accessed so: the guest gets no fault, and
-	 * nothing changes but accessed and dirty bits. Called by service.
+	 * Translate a guest linear address to a guest-physical one, by the
+	 * paging in force and with supervisor rights (@write: for a write).
+	 * Returns 0, or -VPMU_EFAULT if that access is not allowed: the guest
+	 * gets no fault, and nothing changes but accessed and dirty bits.
+	 * Called by service.
 	 */
 	int (*linear)(void *ctx, uint64_t address, bool write, uint64_t *gpa);
 
 	/*
-	 * @on: from the next instruction on, keep of each what sample() tells, until
-	 * called with false. Called when that changes, outside of guest code; may not
-	 * block. What it costs, it costs from a wrap to the next occurrence.
+	 * @on: from the next instruction on, keep the data that sample()
+	 *      reports of each, until called with false. Called when that
+	 *      changes, outside of guest code; may not block. The cost lasts
+	 *      from a wrap to the next occurrence.
 	 */
 	void (*watch)(void *ctx, bool on);
 
-	/* Tell of the last retired instruction; called by service while watched. */
+	/* Report the last retired instruction; called by service while watched. */
 	void (*sample)(void *ctx, struct vpmu_sample *s);
 
 	/*
-	 * From now on a load counts as VPMU_UARCH_LOAD_SLOW that takes more than
-	 * @cycles; at first 0. Called when that changes, after the totals have been
-	 * pulled; may not block. NULL: that signal means nothing.
+	 * From now on a load of more than @cycles counts as
+	 * VPMU_UARCH_LOAD_SLOW; at first 0. Called when that changes, after the
+	 * totals have been pulled; may not block. NULL: that signal is not
+	 * supplied.
 	 */
 	void (*threshold)(void *ctx, uint32_t cycles);
 
 	/*
-	 * A counter that is off has been given another value than it had: what the
-	 * guest measures next begins anew. A guest that only resumes writes the value
-	 * that it found. Within its MSR write, on the vCPU. May not block. NULL: nobody
-	 * cares.
+	 * The guest has written another value than it found to a disabled
+	 * counter: a new measurement begins. A guest that only resumes one
+	 * writes the value that it found. Called within that MSR write, on the
+	 * vCPU. May not block. NULL: not needed.
 	 */
 	void (*restarted)(void *ctx);
 };
 
-/* Sizes of the struct's versions: what every user, and only later ones, have. */
+/*
+ * Sizes of the struct's versions: the first version has the hooks that every
+ * user knows.
+ */
 #define VPMU_OPS_SIZE_1 (offsetof(struct vpmu_ops, trace))
 
-/* Tell the trace, if there is one. */
+/* Write a trace record, if there is a trace. */
 static inline void vpmu_trace(const struct vpmu_ops *ops, void *ctx, unsigned int type,
 			      unsigned int pmc, unsigned int what, uint64_t a, uint64_t b)
 {

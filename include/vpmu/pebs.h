@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Precise event-based sampling (PEBS): what the engine tells of an instruction,
- * and the DS save area as guests lay it out in their memory.
+ * Precise event-based sampling (PEBS): the data of an instruction that the
+ * engine reports, and the DS save area in guest memory.
  */
 #ifndef VPMU_PEBS_H
 #define VPMU_PEBS_H
@@ -12,23 +12,28 @@
 #define VPMU_SAMPLE_XMMS 16
 
 /*
- * The last instruction that has retired, and the registers as it has left them.
- * Addresses are linear.
+ * The last instruction that has retired, and the registers after it. Addresses
+ * are linear.
  */
 struct vpmu_sample {
-	uint64_t ip;      /* of that instruction */
-	uint64_t next_ip; /* of the one to come */
+	uint64_t ip;      /* address of that instruction */
+	uint64_t next_ip; /* address of the next one */
 	uint64_t flags;   /* RFLAGS */
-	uint64_t gpr[VPMU_SAMPLE_GPRS]; /* as instructions number them: AX, CX, DX, BX,
-					   SP, BP, SI, DI, R8 ... */
-	uint64_t address; /* of the first access to memory that it has made (of a
-			     repeated string instruction: in its last turn); 0: none
-			     that is known */
-	uint64_t tsc;     /* as the guest would read it */
+	/*
+	 * In the order of instruction encodings: AX, CX, DX, BX, SP, BP, SI,
+	 * DI, R8 ...
+	 */
+	uint64_t gpr[VPMU_SAMPLE_GPRS];
+	/*
+	 * Address of its first access to memory (of a repeated string
+	 * instruction: in its last iteration); 0: none is known.
+	 */
+	uint64_t address;
+	uint64_t tsc;     /* TSC that the guest would read */
 	uint64_t xmm[VPMU_SAMPLE_XMMS][2]; /* low half first */
-	/* Of that access, by a model (uarch.h); all 0 without one. */
+	/* Properties of that access by a model (uarch.h); all 0 without one. */
 	bool modelled;
-	uint32_t latency; /* cycles until its value was there */
+	uint32_t latency; /* cycles until its value was available */
 	uint8_t level;    /* enum vpmu_uarch_level */
 	uint8_t tlb;      /* 0 first level, 1 second level, 2 walked */
 	bool store, locked, split;
@@ -36,14 +41,14 @@ struct vpmu_sample {
 
 /* The DS save area, at IA32_DS_AREA: 64-bit fields, byte offsets. */
 #define VPMU_DS_PEBS_BASE	0x20u /* software's */
-#define VPMU_DS_PEBS_INDEX	0x28u /* where the next record goes */
+#define VPMU_DS_PEBS_INDEX	0x28u /* address of the next record */
 #define VPMU_DS_PEBS_MAX	0x30u /* one past the end */
 #define VPMU_DS_PEBS_THRESHOLD	0x38u /* an index at or past it interrupts */
 #define VPMU_DS_PEBS_RESET	0x40u /* counters' values after a record: GP ones */
 #define VPMU_DS_PEBS_RESET_FIXED	0x80u  /* fixed ones, record formats to 4 */
 #define VPMU_DS_PEBS_RESET_FIXED_5	0x140u /* ... from 5 on */
 
-/* MSR_PEBS_DATA_CFG: groups of an adaptive record, beside the basic one. */
+/* MSR_PEBS_DATA_CFG: groups of an adaptive record, besides the basic one. */
 #define VPMU_PEBS_MEMORY	(1ull << 0)
 #define VPMU_PEBS_GPRS		(1ull << 1)
 #define VPMU_PEBS_XMMS		(1ull << 2)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * The host side of the paravirtual PMU (pv_abi.h, docs/PV-ABI.md): events that a
- * guest opens by hypercall and that the vCPUs' providers count.
+ * The host side of the paravirtual PMU (pv_abi.h, docs/PV-ABI.md): events that
+ * a guest opens by hypercall and that the vCPUs' providers count.
  *
- * One vpmu_pv_vm per VM holds the events by id; one vpmu_pv per vCPU holds those
- * that are enabled there, in slots. Everything that a guest can make grow is in the
- * memory that the configuration asked for.
+ * One vpmu_pv_vm per VM holds the events by id; one vpmu_pv per vCPU holds
+ * those that are enabled there, in slots. Everything that a guest can make grow
+ * is in the memory that the configuration asked for.
  *
  * Contexts: hypercalls, service and slice on the vCPU's own CPU; they may block
- * where a provider may (create, release), and where gpa_read, gpa_write, gpa_map and
- * gpa_unmap do. vCPUs of one VM may call at the same time: what they share, guest
- * memory that stays mapped included, is touched under ops->lock, and what may block
- * is called without it. The first half of an overflow is as provider.h says; it ends
- * in ops->kick, after which both vpmu_arch_service(), where there is one, and
- * vpmu_pv_service() are due.
+ * where a provider may (create, release), and where gpa_read, gpa_write,
+ * gpa_map and gpa_unmap do. vCPUs of one VM may call at the same time: shared
+ * state, including guest memory that stays mapped, is accessed under ops->lock,
+ * and calls that may block are made without it. The first half of an overflow
+ * is as in provider.h; it ends in ops->kick, after which both
+ * vpmu_arch_service(), if there is one, and vpmu_pv_service() are due.
  *
- * What one vCPU has mapped another may unmap: hooks for guest memory, given the ctx
- * of any vCPU of the VM, do the same.
+ * A vCPU may unmap what another vCPU has mapped: hooks for guest memory behave
+ * the same for the ctx of any vCPU of the VM.
  */
 #ifndef VPMU_PV_H
 #define VPMU_PV_H
@@ -32,38 +32,69 @@ struct vpmu_pv;
 
 struct vpmu_pv_config {
 	uint32_t size;              /* sizeof(struct vpmu_pv_config) */
-	const struct vpmu_model *model; /* generic events are those of this model */
-	uint32_t abi;               /* VPMU_PV_ABI_1, VPMU_PV_ABI_2, or both */
-	uint32_t n_vcpus;           /* most there will be, 1 .. 65535; numbers are
-				       below it */
-	uint32_t n_events;          /* open at once in the VM, at most
-				       VPMU_PV_EVENTS_MAX; 0: 512 */
-	uint32_t n_slots;           /* enabled at once on a vCPU, at most
-				       VPMU_PV_SLOTS; 0: VPMU_PV_SLOTS */
-	uint32_t features;          /* VPMU_PV_HAS_...: GROUPS where the provider heeds
-				       leaders, VECTOR where ops->interrupt does, DOORBELL
-				       where vpmu_pv_doorbell() is called, NESTED
-				       where the engine tells a guest's own guests from
-				       itself, BRANCHES where ops->branches is there and
-				       the provider arbitrates who has them */
-	uint32_t overflows_max;     /* overflows of an event in a slice before it is
-				       throttled; 0: 1000 */
-	uint64_t period_min;        /* shorter periods are lengthened to it; 0: 1 */
-	const struct vpmu_filter *filter; /* the caller's as long as the VM lives; NULL:
-				       none. It may change under ops->lock, with its
-				       events: see vpmu_pv_refilter(). An event that it
-				       denies cannot be opened */
-	bool alone;                 /* no vpmu_arch has the vCPUs' providers too: their
-				       state is saved and loaded here */
-	bool no_hypercall;          /* version 2 has the doorbell alone */
+	const struct vpmu_model *model; /* model whose events the generic ones are */
+	/*
+	 * VPMU_PV_ABI_1, VPMU_PV_ABI_2, or both. Offer version 1 only to guests
+	 * that need it.
+	 */
+	uint32_t abi;
+	/*
+	 * Upper bound of vCPUs, 1 .. 65535; their numbers are below it. It
+	 * sizes the VM's part.
+	 */
+	uint32_t n_vcpus;
+	/*
+	 * Events open at once in the VM, at most VPMU_PV_EVENTS_MAX; 0: 512. It
+	 * bounds the memory that a guest can occupy.
+	 */
+	uint32_t n_events;
+	/*
+	 * Events enabled at once on a vCPU, at most VPMU_PV_SLOTS; 0:
+	 * VPMU_PV_SLOTS. It bounds the host's events per vCPU.
+	 */
+	uint32_t n_slots;
+	/*
+	 * VPMU_PV_HAS_..., the features that the embedder supports: GROUPS if
+	 * the provider honours leaders, VECTOR if ops->interrupt delivers
+	 * vectors, DOORBELL if vpmu_pv_doorbell() is called, NESTED if the
+	 * engine distinguishes nested guests, BRANCHES if ops->branches exists
+	 * and the provider arbitrates the branch records.
+	 */
+	uint32_t features;
+	/*
+	 * Overflows of an event in a slice before it is throttled; 0: 1000. It
+	 * bounds the time that the host spends on a guest's interrupts.
+	 */
+	uint32_t overflows_max;
+	/*
+	 * Minimum period: shorter ones are lengthened to it; 0: 1. Raise it
+	 * where an overflow is expensive.
+	 */
+	uint64_t period_min;
+	/*
+	 * Events that a guest may count; owned by the caller as long as the VM
+	 * lives; NULL: all. It may change under ops->lock, with its events: see
+	 * vpmu_pv_refilter(). An event that it denies cannot be opened.
+	 */
+	const struct vpmu_filter *filter;
+	/*
+	 * No vpmu_arch uses the vCPUs' providers too, so their state is saved
+	 * and loaded here.
+	 */
+	bool alone;
+	/*
+	 * Version 2 has only the doorbell; for a VMM that does not see
+	 * hypercalls.
+	 */
+	bool no_hypercall;
 };
 #define VPMU_PV_EVENTS_MAX 8192u
 
 /**
- * Bytes of a VM's part and of a vCPU's part (multiples of 8; memory aligned to 8),
- * or why the configuration is refused.
+ * Bytes of a VM's part and of a vCPU's part (multiples of 8; memory aligned to
+ * 8), or the reason why the configuration is refused.
  *
- * @provider: of every vCPU; its event_size is all that matters here
+ * @provider: of every vCPU; only its event_size matters here
  * @err:      filled on failure
  *
  * Pure. Returns 0, or -VPMU_EINVAL.
@@ -79,26 +110,30 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
  * Set up vCPU number @number, in memory of vpmu_pv_size(), aligned to 8.
  *
  * @provider: of the ops and the model that the VM was set up with
- * @ops:      kick, interrupt, gpa_read, gpa_write, gpa_map and gpa_unmap (lock and
- *            unlock where vCPUs run at the same time; branches for branch records)
+ * @ops:      kick, interrupt, gpa_read, gpa_write, gpa_map and gpa_unmap (lock
+ *            and unlock if vCPUs run at the same time; branches for branch
+ *            records)
  * @ctx:      for hooks
  *
- * Other vCPUs of the VM may be in calls meanwhile where ops->lock is given, but none is
- * reset, saved or loaded. Takes the lock. Returns 0; -VPMU_EINVAL for a missing hook,
- * another provider, or a number that is out of range or in use.
+ * Other vCPUs of the VM may be in calls meanwhile if ops->lock is given, but
+ * none is reset, saved or loaded. Takes the lock. Returns 0; -VPMU_EINVAL for a
+ * missing hook, another provider, or a number that is out of range or in use.
  */
 int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 		 struct vpmu_provider *provider, const struct vpmu_ops *ops, void *ctx);
 
 /**
- * The host leaves a guest that goes on: everything that is enabled on the vCPU stops,
- * and its numbers are written a last time; version 2 says LOST, as nobody counts it.
- * Nothing is interrupted. While no vCPU of the VM calls; then vpmu_pv_vm_reset().
+ * The host stops serving a guest that continues to run: all events that are
+ * enabled on the vCPU stop, and their numbers are written a last time; version
+ * 2 reports LOST, as no counter counts them. The guest is not interrupted. Call
+ * it while no vCPU of the VM calls; then vpmu_pv_vm_reset().
  */
 void vpmu_pv_withdraw(struct vpmu_pv *v);
 
-/** A vCPU goes for good, while no other one runs: as vpmu_pv_reset(); its number is
- * free again. */
+/**
+ * Remove a vCPU for good, while no other one runs: like vpmu_pv_reset(), and
+ * its number is free again.
+ */
 void vpmu_pv_fini(struct vpmu_pv *v);
 
 struct vpmu_hypercall {
@@ -109,111 +144,116 @@ struct vpmu_hypercall {
 };
 
 /**
- * A guest's hypercall, whose instruction has not retired yet: an ENABLE is counted
- * by what it enables, a DISABLE is not.
+ * A guest's hypercall, whose instruction has not retired yet: the event that an
+ * ENABLE enables counts it, the one that a DISABLE disables does not.
  *
- * Bounded work: at most VPMU_PV_BATCH_MAX operations. May call every hook but pmi.
- * Returns VPMU_HANDLED with @call->result, or VPMU_NOT_MINE for numbers that are not
- * offered. Never VPMU_FAULT.
+ * Bounded work: at most VPMU_PV_BATCH_MAX operations. May call every hook but
+ * pmi. Returns VPMU_HANDLED with @call->result, or VPMU_NOT_MINE for numbers
+ * that are not offered. Never VPMU_FAULT.
  */
 enum vpmu_result vpmu_pv_hypercall(struct vpmu_pv *v, struct vpmu_hypercall *call);
 
 /**
- * A guest's WRMSR of @value to VPMU_PV_MSR_DOORBELL, from ring 0, not retired yet:
- * version 2's hypercall with its registers in guest memory.
+ * A guest's WRMSR of @value to VPMU_PV_MSR_DOORBELL, from ring 0, not retired
+ * yet: version 2's hypercall with its registers in guest memory.
  *
- * Hooks and bounds as vpmu_pv_hypercall(). Returns VPMU_HANDLED; VPMU_NOT_MINE where
- * it is not offered; VPMU_FAULT for an address that is misaligned or no writable RAM:
- * nothing has been done then.
+ * Hooks and bounds are those of vpmu_pv_hypercall(). Returns VPMU_HANDLED;
+ * VPMU_NOT_MINE if it is not offered; VPMU_FAULT for an address that is
+ * misaligned or not writable RAM: then nothing has been done.
  */
 enum vpmu_result vpmu_pv_doorbell(struct vpmu_pv *v, uint64_t value);
 
 /**
- * Fill in the leaves of pv (loss.h, pv_abi.h) at @base. To be called with what
- * vpmu_arch_cpuid() has left in @regs, or zeros: what belongs to the loss block stays
- * as it is. Nothing where version 2 is not offered. Pure. Returns true when the leaf
- * is one of the block's.
+ * Fill in the leaves of pv (loss.h, pv_abi.h) at @base. Call it with the @regs
+ * that vpmu_arch_cpuid() has filled, or zeros: the loss block's part stays as
+ * it is. Nothing changes if version 2 is not offered. Pure. Returns true if the
+ * leaf is one of the block's.
  */
 bool vpmu_pv_cpuid(const struct vpmu_pv *v, uint32_t base, uint32_t leaf,
 		   struct vpmu_cpuid *regs);
 
 /**
- * Second half after ops->kick: counts, overflows and losses into guest memory, NMI
- * or vector; releases what was closed from elsewhere.
+ * Second half after ops->kick: writes counts, overflows and losses to guest
+ * memory, and injects the NMI or vector; releases events that were closed from
+ * elsewhere.
  */
 void vpmu_pv_service(struct vpmu_pv *v);
 
 /**
- * A slice of time has passed: ends throttling, gives back events that have been
- * disabled for a whole slice. To be called on the vCPU about every VPMU_SLICE_CYCLES
- * while it returns true; after it has returned false, from the next hypercall on.
+ * A slice of time has passed: ends throttling, and gives back events that have
+ * been disabled for a whole slice. Call it on the vCPU about every
+ * VPMU_SLICE_CYCLES while it returns true; after it has returned false, from
+ * the next hypercall on.
  */
 bool vpmu_pv_slice(struct vpmu_pv *v);
 
 /**
- * Hold the vCPU's events to the VM's filter, which has changed: events that are enabled
- * here and that the filter denies now stop and are lost (VPMU_LOSS_FILTERED). An event
- * that the filter allows again counts from its next ENABLE on.
+ * Apply the VM's filter, which has changed, to the vCPU's events: enabled
+ * events that the filter now denies stop and are lost (VPMU_LOSS_FILTERED). An
+ * event that the filter allows again counts from its next ENABLE on.
  *
- * On the vCPU, for each vCPU of the VM; an OPEN or ENABLE heeds the new filter at once.
- * May call every hook but pmi.
+ * On the vCPU, for each vCPU of the VM; OPEN and ENABLE apply the new filter at
+ * once. May call every hook but pmi.
  */
 void vpmu_pv_refilter(struct vpmu_pv *v);
 
 /**
- * RESET or INIT of the vCPU, or RESET of the VM (all vCPUs are stopped). A vCPU's page is forgotten
- * and its events are disabled, as they would be by the guest; a VM's are closed.
+ * RESET or INIT of the vCPU, or RESET of the VM (all vCPUs are stopped). A
+ * vCPU's page is forgotten and its events are disabled, as if the guest did so;
+ * a VM's are closed.
  */
 void vpmu_pv_reset(struct vpmu_pv *v);
 void vpmu_pv_vm_reset(struct vpmu_pv_vm *vm);
 
 /** An open event, for queries by the host. */
 struct vpmu_pv_info {
-	uint32_t id;          /* the guest's */
+	uint32_t id;          /* id that the guest chose */
 	uint8_t abi;          /* VPMU_PV_ABI_... */
 	uint8_t loss;         /* enum vpmu_loss, while it is enabled */
 	bool throttled;
-	int32_t vcpu;         /* where it is enabled, or -1 */
+	int32_t vcpu;         /* vCPU on which it is enabled, or -1 */
 	uint32_t type;        /* VPMU_PV_TYPE_... */
 	uint64_t config;
-	uint64_t count;       /* as the guest was told last, as the next ones */
+	uint64_t count;       /* count that the guest was told last; likewise the next ones */
 	uint64_t time_enabled, time_running;
 	uint32_t overflows;
 };
 
 /**
- * Event number @i, below the limit; false: it is not open. From any thread that may
- * take the lock (by @v's hooks).
+ * Event number @i, below the limit; returns false if it is not open. From any
+ * thread that may take the lock (by @v's hooks).
  */
 bool vpmu_pv_event_info(struct vpmu_pv *v, uint32_t i, struct vpmu_pv_info *info);
 
 /**
- * Number @i of the selectors that were refused because they cannot be counted, or that
- * lost their counter while a version 1 event was enabled, which cannot report it. As
- * vpmu_arch_told().
+ * Number @i of the selectors that were refused because they cannot be counted,
+ * or that lost their counter while a version 1 event was enabled, which cannot
+ * report it. See vpmu_arch_told().
  */
 bool vpmu_pv_told(struct vpmu_pv *v, size_t i, struct vpmu_told *told);
 
 /**
- * Save everything that the guest can see and everything needed to go on, of the VM
- * and its vCPUs, which are stopped. As vpmu_arch_save().
+ * Save everything that the guest can see and everything needed to continue, of
+ * the VM and its vCPUs, which are stopped. See vpmu_arch_save().
  */
 int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used);
 
 /**
- * Load what vpmu_pv_vm_save() wrote, into a VM of the same or a larger configuration
- * whose vCPUs have all been set up and are stopped, after guest memory and, where the
- * vCPUs have one, after vpmu_arch_load(). An event that cannot be made here is lost,
- * and its guest is told.
+ * Load the state that vpmu_pv_vm_save() wrote, into a VM of the same or a
+ * larger configuration whose vCPUs have all been set up and are stopped; after
+ * guest memory and, if the vCPUs have one, after vpmu_arch_load(). An event
+ * that cannot be created here is lost, and its guest is told.
  *
- * Returns 0; -VPMU_EINVAL for malformed data or what this configuration does not
- * allow, -VPMU_ENOSYS for a newer version: nothing has changed then; -VPMU_EFAULT for
- * addresses that are no RAM here, or what the provider's load returns: the VM is then
- * as after vpmu_pv_vm_reset().
+ * Returns 0; -VPMU_EINVAL for malformed data or values that this configuration
+ * does not allow, -VPMU_ENOSYS for a newer version: then nothing has changed;
+ * -VPMU_EFAULT for addresses that are not RAM here, or the result of the
+ * provider's load: the VM is then as after vpmu_pv_vm_reset().
  */
 int vpmu_pv_vm_load(struct vpmu_pv_vm *vm, const void *buf, size_t size);
 
-/** What the last vpmu_pv_vm_load(), which has failed, found; see vpmu_arch_refused(). */
+/**
+ * The reason why the last vpmu_pv_vm_load() failed; see vpmu_arch_refused().
+ */
 const struct vpmu_error *vpmu_pv_vm_refused(const struct vpmu_pv_vm *vm);
 
 #endif /* VPMU_PV_H */

@@ -4,21 +4,21 @@
 
 #include <vpmu/platform.h>
 
-/* What became of a guest's access. Host errors are negative errno values instead. */
+/* The outcome of a guest's access. Host errors are negative errno values instead. */
 enum vpmu_result {
 	VPMU_HANDLED,  /* done */
-	VPMU_NOT_MINE, /* no register of this PMU: the embedder's own rule applies */
+	VPMU_NOT_MINE, /* not a register of this PMU: the embedder's own rule applies */
 	VPMU_FAULT,    /* the guest gets #GP(0); nothing has changed */
 };
 
 /*
- * Why a configuration was refused. The core formats no text: an embedder prints
- * "WHAT: asked ASKED, available AVAILABLE".
+ * The reason why a configuration was refused. The core formats no text: an
+ * embedder prints "WHAT: asked ASKED, available AVAILABLE".
  */
 struct vpmu_error {
 	const char *what;   /* static string: the field and the limiting part, never NULL */
-	uint64_t asked;     /* the value that was asked for */
-	uint64_t available; /* the largest value, or the mask of bits, that would do */
+	uint64_t asked;     /* value that was requested */
+	uint64_t available; /* largest value, or mask of bits, that is possible */
 };
 
 #endif /* VPMU_RESULT_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Signals: what happens in a CPU and can be counted. Each has a total, 64-bit
- * and monotone, kept apart by bank (ring and nesting). The execution engine
- * owns the totals; the core pulls them (ops.h).
+ * Signals: occurrences in a CPU that can be counted. Each has a total, 64-bit
+ * and monotone, kept separately per bank (ring and nesting). The execution
+ * engine owns the totals; the core pulls them (ops.h).
  */
 #ifndef VPMU_SIGNAL_H
 #define VPMU_SIGNAL_H
@@ -10,8 +10,8 @@
 #include <vpmu/platform.h>
 
 /*
- * What a micro-architecture model counts (uarch.h), each in the bank of the block that
- * it happened in. All are signals, cycles the first.
+ * Counts of a micro-architecture model (uarch.h), each in the bank of the block
+ * in which it happened. All are signals, beginning with cycles.
  */
 enum vpmu_uarch_count {
 	VPMU_UARCH_CYCLES,
@@ -23,10 +23,10 @@ enum vpmu_uarch_count {
 	/* Parts of these. */
 	VPMU_UARCH_HEAVY,           /* retiring: of instructions of several uops */
 	VPMU_UARCH_MISPREDICT,      /* bad speculation: all of it but clears */
-	VPMU_UARCH_FETCH_LATENCY,   /* frontend: nothing came at all */
+	VPMU_UARCH_FETCH_LATENCY,   /* frontend: no uop was delivered at all */
 	VPMU_UARCH_MEMORY_BOUND,    /* backend: loads, stores and walks */
-	VPMU_UARCH_STALLS,          /* cycles in which nothing was issued; by why: */
-	VPMU_UARCH_STALL_L1D,       /* a load that missed L1D was waited for */
+	VPMU_UARCH_STALLS,          /* cycles in which nothing was issued; by cause: */
+	VPMU_UARCH_STALL_L1D,       /* waiting for a load that missed L1D */
 	VPMU_UARCH_STALL_L2,        /*   ... that missed L2 too */
 	VPMU_UARCH_STALL_LLC,       /*   ... that missed the last level too */
 	VPMU_UARCH_STALL_STORES,    /* the store buffer was full */
@@ -40,23 +40,27 @@ enum vpmu_uarch_count {
 	VPMU_UARCH_MISP_RET,
 	VPMU_UARCH_MISP_JMP,        /* indirect */
 	VPMU_UARCH_MISP_CALL,       /* indirect */
-	VPMU_UARCH_RESTEER,         /* direct and taken, which the BTB did not know */
+	VPMU_UARCH_RESTEER,         /* direct and taken, unknown to the BTB */
 	/* Retired accesses. */
 	VPMU_UARCH_LOADS,
 	VPMU_UARCH_STORES,
 	VPMU_UARCH_LOCKED,          /* loads of locked instructions */
 	VPMU_UARCH_SPLIT_LOADS,     /* across a line */
 	VPMU_UARCH_SPLIT_STORES,
-	VPMU_UARCH_LOAD_SLOW,       /* loads of more than vpmu_uarch_threshold() */
-	/* Where a load found its (first) line; they add up to LOADS. */
+	VPMU_UARCH_LOAD_SLOW,       /* loads of more cycles than vpmu_uarch_threshold() */
+	/*
+	 * Level at which a load found its (first) line; they add up to LOADS.
+	 */
 	VPMU_UARCH_LOAD_L1,
-	VPMU_UARCH_LOAD_FB,         /* missed L1D, and the line was on its way */
+	VPMU_UARCH_LOAD_FB,         /* missed L1D, and the line was in flight */
 	VPMU_UARCH_LOAD_L2,
 	VPMU_UARCH_LOAD_LLC,
 	VPMU_UARCH_LOAD_DRAM,
-	VPMU_UARCH_L1I_HIT,         /* lines that were fetched and were there */
-	/* Where a line was found that the first level had not: of data to be read, of
-	   data to be written, of code. */
+	VPMU_UARCH_L1I_HIT,         /* lines that were fetched and hit */
+	/*
+	 * Level that had a line that the first level lacked: of data to be
+	 * read, of data to be written, of code.
+	 */
 	VPMU_UARCH_READ_L2,
 	VPMU_UARCH_READ_LLC,
 	VPMU_UARCH_READ_DRAM,
@@ -79,8 +83,8 @@ enum vpmu_uarch_count {
 
 /*
  * A retired branch belongs to exactly one of the kinds JCC_TAKEN .. FAR, so
- * BRANCHES is their sum; it stands apart because an engine can often supply
- * it without telling the kinds apart.
+ * BRANCHES is their sum; it is a signal of its own because an engine can often
+ * supply it without distinguishing the kinds.
  */
 enum vpmu_signal {
 	VPMU_SIGNAL_INSTRUCTIONS,  /* retired; a REP string instruction is one */
@@ -100,20 +104,25 @@ enum vpmu_signal {
 	/* The model's counts, in the order of enum vpmu_uarch_count. */
 	VPMU_SIGNAL_UARCH = VPMU_SIGNAL_CYCLES,
 	VPMU_SIGNAL_LBR_INSERTS = VPMU_SIGNAL_UARCH + (int)VPMU_UARCH_COUNTS,
-				   /* branch records that were made, in the bank that
-				      the branch ends in */
+				   /*
+				    * branch records that were made, in the bank
+				    * in which the branch ends
+				    */
 	VPMU_SIGNAL_COUNT
 };
 #define VPMU_SIGNAL_OF(count)	((enum vpmu_signal)(VPMU_SIGNAL_UARCH + (int)(count)))
 
 /*
- * Where slots go, in the order of PERF_METRICS' fields: four classes that each slot is in
- * one of, and a part of each.
+ * Topdown classes of slots, in the order of PERF_METRICS' fields: four, of
+ * which each slot is in exactly one, and a part of each.
  */
 #define VPMU_TOPDOWN		8
 #define VPMU_TOPDOWN_CLASSES	4
 
-/* Banks: which ring the signal happened in, and whether under a nested guest. */
+/*
+ * Banks: the ring in which the signal happened, and whether under a nested
+ * guest.
+ */
 enum vpmu_bank {
 	VPMU_BANK_KERNEL,        /* CPL 0 */
 	VPMU_BANK_USER,          /* CPL 1, 2, 3 */

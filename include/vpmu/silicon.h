@@ -16,44 +16,50 @@
 #include <vpmu/ops.h>
 
 #define VPMU_SLOTS_MAX 16 /* GP and fixed together; slot masks are 32 bits */
-#define VPMU_SLOT_CLOCK VPMU_SLOTS_MAX /* the clock's, behind all counters */
+#define VPMU_SLOT_CLOCK VPMU_SLOTS_MAX /* the clock's slot, after all counters */
 
 struct vpmu_silicon_config {
 	uint32_t size;                 /* sizeof(struct vpmu_silicon_config) */
 	const struct vpmu_model *model;
-	uint64_t supplied;             /* signals that the engine can supply; when
-					  CYCLES is not among them, a cycle is
-					  counted per retired instruction */
+	/*
+	 * Signals that the engine can supply; without CYCLES a cycle is counted
+	 * per retired instruction. Leave out a signal that would slow the
+	 * engine down.
+	 */
+	uint64_t supplied;
 	const struct vpmu_ops *ops;    /* pull and deadline at least */
 	void *ctx;                     /* passed to each hook */
 	/*
-	 * First half of an overflow: slot @slot reached its deadline, or the timer
-	 * went off (VPMU_SLOT_CLOCK). Called by vpmu_silicon_expire(), by
-	 * vpmu_silicon_commit() and by nothing else, after the slot was re-armed
-	 * with its period. Must not call silicon.
+	 * First half of an overflow: slot @slot reached its deadline, or the
+	 * timer went off (VPMU_SLOT_CLOCK). Called only by
+	 * vpmu_silicon_expire() and vpmu_silicon_commit(), after the slot was
+	 * re-armed with its period. Must not call silicon.
 	 */
 	void (*overflow)(void *owner, unsigned int slot);
 	void *owner;
 };
 
 struct vpmu_slot {
-	struct vpmu_recipe recipe; /* what is counted */
+	struct vpmu_recipe recipe; /* the slot's event */
 	bool used;                 /* configured: its signals are demanded */
 	bool running;
-	uint64_t count;            /* occurrences since configured, when stopped; when
-				      running: minus the scaled total at start */
-	uint64_t next;             /* count at which it overflows, VPMU_NEVER: not */
+	/*
+	 * When stopped: occurrences since configured; when running: that minus
+	 * the scaled total at start.
+	 */
+	uint64_t count;
+	uint64_t next;             /* count at which it overflows, VPMU_NEVER: it does not */
 	uint64_t period;           /* added to next after an overflow; 0: none */
-	uint64_t topdown[VPMU_TOPDOWN]; /* as `count`, where the recipe is topdown */
+	uint64_t topdown[VPMU_TOPDOWN]; /* like `count`, if the recipe is topdown */
 };
 
 /* The caller owns the memory; fields are private to lib/silicon. */
 struct vpmu_silicon {
 	struct vpmu_silicon_config cfg;
 	struct vpmu_signal_words now;    /* totals of the last pull, rebased */
-	struct vpmu_signal_words offset; /* added to what the engine supplies */
+	struct vpmu_signal_words offset; /* difference to the totals that the engine supplies */
 	struct vpmu_signal_words left;   /* deadlines last sent */
-	uint64_t armed;                  /* signals that have one */
+	uint64_t armed;                  /* signals that have a deadline */
 	uint64_t demand;                 /* signals last demanded */
 	uint64_t fresh;                  /* signals whose totals this batch has pulled */
 	uint32_t wrapped;                /* slots whose overflow is to be reported */
@@ -83,7 +89,8 @@ void vpmu_silicon_begin(struct vpmu_silicon *s);
 void vpmu_silicon_commit(struct vpmu_silicon *s);
 
 /**
- * Give a slot its event; it stands still at count 0 without a deadline.
+ * Give a slot its event; the slot is stopped, at count 0 and without a
+ * deadline.
  *
  * @slot:   0 .. n_gp + n_fixed - 1
  * @recipe: what to count, from vpmu_event_resolve(); copied
@@ -102,8 +109,8 @@ void vpmu_silicon_stop(struct vpmu_silicon *s, unsigned int slot);
 uint64_t vpmu_silicon_read(struct vpmu_silicon *s, unsigned int slot);
 
 /**
- * What of the slots that a slot has counted since it was configured was of each class
- * (VPMU_TOPDOWN words); zeros where its recipe is not topdown.
+ * Split a counter's issue slots since it was configured by topdown class
+ * (VPMU_TOPDOWN words); zeros if its recipe is not topdown.
  */
 void vpmu_silicon_topdown(struct vpmu_silicon *s, unsigned int slot, uint64_t *classes);
 
@@ -118,12 +125,15 @@ void vpmu_silicon_arm(struct vpmu_silicon *s, unsigned int slot, uint64_t left,
 uint64_t vpmu_silicon_left(struct vpmu_silicon *s, unsigned int slot);
 
 /**
- * Modelled time: cycles of the engine, all banks; where it supplies none, retired
+ * Modelled time: cycles of the engine, all banks; if it supplies none, retired
  * instructions. It may stand still while the clock is not held.
  */
 uint64_t vpmu_silicon_clock(struct vpmu_silicon *s);
 
-/** Let the clock go whatever else is demanded, or not. Stops the timer if not. */
+/**
+ * Keep the clock running whatever else is demanded, or stop doing so, which
+ * stops the timer too.
+ */
 void vpmu_silicon_hold_clock(struct vpmu_silicon *s, bool hold);
 
 /**
@@ -133,21 +143,21 @@ void vpmu_silicon_hold_clock(struct vpmu_silicon *s, bool hold);
 void vpmu_silicon_timer(struct vpmu_silicon *s, uint64_t left);
 
 /**
- * Signals that counters count at this moment, of those that are demanded. Pure.
+ * Signals that counters count at this moment; a subset of those demanded. Pure.
  */
 uint64_t vpmu_silicon_counting(const struct vpmu_silicon *s);
 
 /**
- * The engine reached a deadline, or believes so: finds the slots that wrapped,
- * re-arms them, calls cfg.overflow for each, and sends new deadlines. Calling it
- * early or without need is harmless. vCPU's CPU, outside of a batch.
+ * The engine reached a deadline, or might have: finds the slots that wrapped,
+ * re-arms them, calls cfg.overflow for each, and sends new deadlines. Calling
+ * it early or without need is harmless. vCPU's CPU, outside of a batch.
  */
 void vpmu_silicon_expire(struct vpmu_silicon *s);
 
 /**
- * An absolute total as it is saved and loaded, so that scaled events (shift) keep
- * their phase. Rebase makes the next pull continue from @total; all slots must be
- * free. See state.h for the encoded form.
+ * An absolute total, for saving and loading, so that scaled events (shift) keep
+ * their phase. Rebase makes the next pull continue from @total; all slots must
+ * be free. See state.h for the encoded form.
  */
 uint64_t vpmu_silicon_total(struct vpmu_silicon *s, enum vpmu_signal signal,
 			    enum vpmu_bank bank);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * What people type: host events and event filters.
+ * The text form of host events and event filters.
  *
  *	host event:  TARGET:EVENT[:OPTION]...
  *	TARGET       cpuN   a CPU event of CPU N
  *	             vcpuN  a task event of vCPU N's thread
  *	EVENT        a name of the model's table in any case; one of perf's generic
  *	             names (cycles, instructions, branches, ref-cycles, ...); or rHEX,
- *	             as perf has it: event select 7:0, unit mask 15:8, edge 18, inv 23,
+ *	             like perf's: event select 7:0, unit mask 15:8, edge 18, inv 23,
  *	             counter mask 31:24
  *	OPTION       pinned | off | exclusive | period=N | lbr[=FILTER], or letters as
  *	             after perf's colon, each once: u k (user, kernel; both if neither
@@ -30,14 +30,14 @@
 #include <vpmu/perf.h>
 
 struct vpmu_spec_error {
-	size_t at, length;  /* what is wrong in the text: bytes, from 0 */
-	const char *what;   /* what is wrong with it */
-	const char *needed; /* what could stand there */
+	size_t at, length;  /* place of the error in the text: bytes, from 0 */
+	const char *what;   /* description of the error */
+	const char *needed; /* text that is allowed there */
 };
 
 struct vpmu_host_event {
 	struct vpmu_perf_attr attr;
-	uint32_t cpu;       /* of a CPU, or of a vCPU's thread */
+	uint32_t cpu;       /* CPU, or vCPU of the thread */
 	bool task;
 };
 
@@ -45,13 +45,12 @@ struct vpmu_host_event {
  * Parse a host event.
  *
  * @text:   NUL-terminated
- * @model:  whose event names
+ * @model:  model whose event names are known
  * @n_cpus: CPU numbers must be below it
  * @out:    filled on success; its leader is NULL, its id 0
  * @err:    filled on failure
  *
- * Whether anybody counts the event is not looked at. Pure. Returns 0, or
- * -VPMU_EINVAL.
+ * The event need not be one that is counted. Pure. Returns 0, or -VPMU_EINVAL.
  */
 int vpmu_spec_host_event(const char *text, const struct vpmu_model *model,
 			 uint32_t n_cpus, struct vpmu_host_event *out,
@@ -60,7 +59,7 @@ int vpmu_spec_host_event(const char *text, const struct vpmu_model *model,
 /**
  * Parse an event filter.
  *
- * @model:  whose event names
+ * @model:  model whose event names are known
  * @out:    filled on success
  * @events: room for VPMU_FILTER_EVENTS_MAX entries, used by @out afterwards
  * @err:    filled on failure

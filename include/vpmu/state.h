@@ -23,12 +23,12 @@ enum vpmu_state_id {
 				    other's */
 	VPMU_STATE_LOSS = 3,     /* the loss block, where the guest has one */
 	VPMU_STATE_PV = 4,       /* the paravirtual PMU's events, of a VM */
-	VPMU_STATE_PV_VCPU = 5,  /* of one vCPU, what is enabled there */
+	VPMU_STATE_PV_VCPU = 5,  /* events that are enabled on one vCPU */
 	VPMU_STATE_RELOAD = 6,   /* auto counter reload, where the guest has it */
 	VPMU_STATE_LBR = 7,      /* branch records, where the guest has them */
 	VPMU_STATE_PEBS = 8,     /* PEBS, where the guest has it */
-	VPMU_STATE_MODEL = 9,    /* whose events they are; optional */
-	VPMU_STATE_EXTRA = 10,   /* registers that say more of events, where there are any */
+	VPMU_STATE_MODEL = 9,    /* name of the model whose events they are; optional */
+	VPMU_STATE_EXTRA = 10,   /* registers that modify events, if there are any */
 	VPMU_STATE_TOPDOWN = 11, /* PERF_METRICS, where the guest has it */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * The trace: records of a fixed size that the core hands to ops->trace, and a
- * ring of them for embedders that have nothing better.
+ * ring of them for embedders that have no storage of their own.
  */
 #ifndef VPMU_TRACE_H
 #define VPMU_TRACE_H
@@ -10,32 +10,40 @@
 
 enum vpmu_trace_type {
 	VPMU_TRACE_NONE,
-	VPMU_TRACE_ASSIGN,  /* counter `pmc` of the silicon counts for somebody:
-			       what = enum vpmu_trace_owner, a = its number (a guest's
-			       counter or slot, or a host event's id), b = its count
-			       so far */
-	VPMU_TRACE_RELEASE, /* ... does not any more; fields as above */
+	/*
+	 * Counter `pmc` of the silicon got an owner: what = enum
+	 * vpmu_trace_owner, a = its number (a guest's counter or slot, or a
+	 * host event's id), b = its count so far.
+	 */
+	VPMU_TRACE_ASSIGN,
+	VPMU_TRACE_RELEASE, /* counter `pmc` lost its owner; fields as above */
 	VPMU_TRACE_EXIT,    /* the guest was served: what = enum vpmu_trace_exit,
 			       a = register, b = value read or written */
 	VPMU_TRACE_PMI,     /* the guest got an interrupt: a = GLOBAL_STATUS */
 	VPMU_TRACE_LOST,    /* the guest's counter `pmc` is enabled and does not count:
 			       what = enum vpmu_loss, a = time enabled, b = running */
-	VPMU_TRACE_FOUND,   /* ... counts again, or was disabled; a, b as above */
+	VPMU_TRACE_FOUND,   /* the counter counts again, or was disabled; a, b as above */
 	VPMU_TRACE_ROTATE,  /* the host's multiplexing timer rotated */
-	/* Of the paravirtual PMU; `pmc` is the slot of its vCPU. */
-	VPMU_TRACE_HYPERCALL, /* the guest called: what = operation (a0), pmc = how many
-				 operations it was (of a batch; else 0), a = number of
-				 the hypercall, b = answer, sign-extended */
+	/* The paravirtual PMU's records; `pmc` is the slot on its vCPU. */
+	/*
+	 * The guest made a hypercall: what = operation (a0), pmc = number of
+	 * operations (of a batch; else 0), a = number of the hypercall, b =
+	 * result, sign-extended.
+	 */
+	VPMU_TRACE_HYPERCALL,
 	VPMU_TRACE_PV_ENABLE,  /* an event is enabled: what = version of the ABI, a = id,
 				  b = its count so far */
-	VPMU_TRACE_PV_DISABLE, /* ... is disabled; fields as above. a = 0: it was closed
-				  by another vCPU, and is not known any more */
-	VPMU_TRACE_PV_OVERFLOW, /* it overflowed: what = how often, a = id, b = in all */
-	VPMU_TRACE_PV_LOST,    /* it is enabled and does not count: fields as of LOST */
-	VPMU_TRACE_PV_FOUND,   /* ... counts again, or was disabled */
-	VPMU_TRACE_PV_THROTTLE, /* it stands still (what = 1), goes on (0); a = id */
-	VPMU_TRACE_COUNT       /* types are only ever appended: readers leave out what
-				  they do not know */
+	/*
+	 * An event is disabled; fields as above. a = 0: another vCPU closed it, and
+	 * the id is unknown.
+	 */
+	VPMU_TRACE_PV_DISABLE,
+	/* An event overflowed: what = how many times, a = id, b = in total. */
+	VPMU_TRACE_PV_OVERFLOW,
+	VPMU_TRACE_PV_LOST,    /* an enabled event does not count: fields as for LOST */
+	VPMU_TRACE_PV_FOUND,   /* the event counts again, or was disabled */
+	VPMU_TRACE_PV_THROTTLE, /* the event is throttled (what = 1), no longer (0); a = id */
+	VPMU_TRACE_COUNT       /* types are only ever appended: readers skip unknown ones */
 };
 
 enum vpmu_trace_owner {

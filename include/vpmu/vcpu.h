@@ -12,8 +12,11 @@ enum vpmu_policy {
 	VPMU_POLICY_DIRECT,   /* no host perf: the guest owns the counters */
 	VPMU_POLICY_SHARED,   /* a guest's counter is a task-pinned event of its vCPU,
 				 which the host's CPU-pinned events can take away */
-	VPMU_POLICY_MEDIATED, /* while it runs the guest owns every counter; events
-				 that count guests from outside are refused */
+	/*
+	 * The guest owns every counter while it runs; events that count guests
+	 * from outside are refused.
+	 */
+	VPMU_POLICY_MEDIATED,
 };
 
 /* The caller owns the memory; fields are private to lib/perf/vcpu.c. */
@@ -39,14 +42,16 @@ extern const struct vpmu_provider_ops vpmu_vcpu_ops;
 int vpmu_vcpu_init(struct vpmu_vcpu *v, struct vpmu_perf_system *sys,
 		   enum vpmu_policy policy);
 
-/** All its events have been released, and it is on no CPU. */
+/**
+ * Tear down a vCPU whose events have all been released, and which is on no CPU.
+ */
 void vpmu_vcpu_fini(struct vpmu_vcpu *v);
 
-/** Its thread is scheduled in on @cpu, and out. */
+/** The vCPU's thread is scheduled in on @cpu, and out. */
 void vpmu_vcpu_load(struct vpmu_vcpu *v, struct vpmu_perf_cpu *cpu);
 void vpmu_vcpu_put(struct vpmu_vcpu *v);
 
-/** It enters and leaves guest mode; loaded. */
+/** The vCPU, which is loaded, enters and leaves guest mode. */
 void vpmu_vcpu_enter(struct vpmu_vcpu *v);
 void vpmu_vcpu_exit(struct vpmu_vcpu *v);
 

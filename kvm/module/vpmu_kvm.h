@@ -124,7 +124,7 @@ extern const struct vpmu_model *vk_model;
 
 /* Statistics of all VMs. */
 extern atomic_t vk_n_counters;
-extern atomic_t vk_n_common; /* how many of these are beyond the shares of their VMs */
+extern atomic_t vk_n_common; /* those of them that are beyond the shares of their VMs */
 extern atomic64_t vk_n_refused;
 
 /* hook.c */

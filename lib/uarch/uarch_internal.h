@@ -95,7 +95,7 @@ struct ua_account {
 enum ua_why {
 	UA_MISPREDICT,
 	UA_CLEAR,
-	UA_FETCH,     /* of a line, or a resteer */
+	UA_FETCH,     /* fetch of a line, or a resteer */
 	UA_MEMORY,    /* a load */
 	UA_STORE,
 	UA_DIVIDE,

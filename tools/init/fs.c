@@ -113,7 +113,7 @@ static void mount_kernel_trees(void)
 	may_mount("bpf", "/sys/fs/bpf", "bpf", 0, "mode=0700");
 }
 
-/* Mounted anew for each job, since tmpfs keeps times. */
+/* Mounted for each job, since tmpfs keeps times. */
 static void mount_memory(void)
 {
 	may_mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
