@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""What bench/run has measured, as tables: `bench/page.py RESULT.json` prints the page
+"""The measurements of bench/run, as tables: `bench/page.py RESULT.json` prints the page
 that docs/BENCHMARKS.md is, and bench/run the same tables as plain text.
 
 A table is a title, a line that says how to read it, a header and rows of strings; one
@@ -162,7 +162,8 @@ def kvm(report):
     header = ["PMU", *columns(first)]
     for what, title, digits in (("exits", "exits for each context switch", 2),
                                 ("instructions", "the host's instructions for each", 0)):
-        # What is not an exit each second time is the timers', and no base of a ratio.
+        # If fewer than every second switch exits, the exits are the timers', and no base
+        # of a ratio.
         yield (f"On a real KVM, {title}",
                "Between two tasks, counted; in brackets the ratio to KVM's own vPMU.", header,
                [[name, *(f"{r[what]:.{digits}f}" +

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What the perf scheduler costs as work grows. One CPU, no engine: only lib/ runs.
+ * The cost of the perf scheduler as work grows. One CPU, no engine: only lib/ runs.
  *
- *   events   so many flexible events on a CPU, of which 8 count at a time: opened,
+ *   events   N flexible events on a CPU, of which 8 count at a time: opened,
  *            disabled and enabled again in another order, rotated, closed
- *   vCPUs    so many with 8 counters each, switched in and out in turn
+ *   vCPUs    N with 8 counters each, switched in and out in turn
  *
  * Prints nanoseconds of CPU time per operation, the best of several runs.
  */

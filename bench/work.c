@@ -2,10 +2,10 @@
 /*
  * Work for a guest, the same on every machine:
  *
- *   work hash MB    SHA-256 of so many million zero bytes
+ *   work hash MB    SHA-256 of MB million zero bytes
  *   work calls N    Fibonacci's Nth number by recursion
  *   work switch N   two tasks, whose numbers it prints, hand each other a byte N times
- *                   there and back, once a line has come
+ *                   there and back, after a line of input
  */
 #include <inttypes.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * What `make demo` measures. Without libc, so that what it retires in user mode
- * follows from the source; instructions, and below them branches:
+ * The program that `make demo` measures. It has no libc, so the source tells what it
+ * retires in user mode; instructions, and below them branches:
  *
  *	swap     7
  *	         1

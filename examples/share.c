@@ -21,7 +21,7 @@ static void service(void *arg)
 	vpmu_arch_service(pmu);
 }
 
-/* What a guest's driver does with a count that may not be whole. */
+/* A guest's driver reads a count that may be incomplete. */
 static void read_counter(const char *when)
 {
 	uint64_t count = 0, enabled = 0, running = 0, reason = 0;
@@ -80,8 +80,9 @@ int main(void)
 
 	for (int i = 0; i < 8; i++)
 		vpmu_perf_close(&taken[i]);
-	vpmu_arch_wrmsr(pmu, VPMU_MSR_GLOBAL_CTRL, 0); /* as a guest's switch does: */
-	vpmu_arch_wrmsr(pmu, VPMU_MSR_GLOBAL_CTRL, 1); /* what failed is enabled again */
+	vpmu_arch_wrmsr(pmu, VPMU_MSR_GLOBAL_CTRL, 0); /* a guest does this at a switch */
+	/* The enable makes a failed event try again. */
+	vpmu_arch_wrmsr(pmu, VPMU_MSR_GLOBAL_CTRL, 1);
 	for (int i = 0; i < 1000; i++)
 		vpmu_script_step(&engine, VPMU_BANK_USER, VPMU_SIGNAL_JMP);
 	read_counter("alone again");

@@ -10,7 +10,7 @@
 #define COUNTERS	3 /* GP 0 and 1, fixed 0 */
 #define MASK48		((1ull << 48) - 1)
 #define BUFFER_FULL	(1ull << 62)
-#define HOOKS_MAX	64u /* of one instruction, with at most 3 LBR entries */
+#define HOOKS_MAX	64u /* hooks per instruction, with at most 3 LBR entries */
 #define STATE_MAX	8192
 
 static struct {
@@ -212,7 +212,7 @@ static void save_and_load(struct pebs_rig *r)
 	require(!vpmu_arch_load(r->v, buf, used), "what was saved can be loaded");
 }
 
-/* What to put into a field: often about where a few records end. */
+/* A value for a field: often near the end of a few records. */
 static uint64_t field(void)
 {
 	uint8_t how = byte();

@@ -18,7 +18,7 @@
 
 #define STATE_MAX	32768
 #define OPERATIONS_MAX	4
-#define IDS		3   /* of version 2; one of version 1 */
+#define IDS		3   /* number of version 2's; version 1 has one */
 #define COUNTERS	(IDS + 1)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -30,7 +30,7 @@ struct vm {
 	struct {
 		uint32_t n_nmi, n_irq; /* on the hosts before */
 	} before[PV_RIG_VCPUS];
-	int64_t answer[1 + OPERATIONS_MAX]; /* of the last call and its operations */
+	int64_t answer[1 + OPERATIONS_MAX]; /* results of the last call and its operations */
 };
 
 static struct vm stays, moves;
@@ -186,7 +186,7 @@ static void step(struct vm *vm)
 		branches(vm, vcpu);
 		break;
 	case 10:
-		(void)vpmu_pv_slice(vm->rig->vcpu[vcpu].pv); /* what is parked does not move */
+		(void)vpmu_pv_slice(vm->rig->vcpu[vcpu].pv); /* a parked event does not move */
 		break;
 	case 11:
 		hold(vm, true);

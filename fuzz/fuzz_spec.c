@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Host events and filters as somebody types them: what is refused is refused at a
- * place in the text, what is accepted is within the bounds of its fields.
+ * Host events and filters as a user may type them: a refusal names a place in the text,
+ * and an accepted text has all fields within their bounds.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		n++;
 	model = vpmu_model_at(data[0] % n);
 	n_cpus = data[1];
-	/* Of exactly its size, so that reading on is seen. */
+	/* A buffer of exactly its size, so that reading past its end is noticed. */
 	text = strndup((const char *)data + 2, size - 2);
 	if (!text)
 		return 0;

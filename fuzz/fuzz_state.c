@@ -43,7 +43,7 @@ static void service(void *arg)
 	vpmu_arch_service(arch());
 }
 
-/* Guest memory that nobody has: PEBS is offered, and its buffer never there. */
+/* Guest memory that does not exist: PEBS is offered, and its buffer is never there. */
 static int absent(void *ctx, uint64_t address, bool write, uint64_t *gpa)
 {
 	(void)ctx;
@@ -149,7 +149,7 @@ static void use(void)
 		vpmu_script_step(&machine.script, i % 2, VPMU_SIGNAL_JCC_TAKEN);
 }
 
-/* What is in a register could have been written there. */
+/* A register's value could have been written there. */
 static void check_register(uint32_t msr, uint32_t by)
 {
 	uint64_t value;
