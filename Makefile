@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
-# The verbs; the work is done by Meson and the scripts named here.
+# The verbs of the project; Meson and the scripts named here do the work.
 
 BUILD ?= build
 TESTS ?=
@@ -29,39 +29,39 @@ check:
 check-fast:
 	@tests/run --fast $(TESTS)
 
-# Faults that are found without running anything; the table of lib/'s sizes and stack.
+# Static checks, which run no code; the table of lib/'s sizes and stack.
 lint: all
 	@tests/run --fast style headers module lint
 	@tests/stack $(BUILD)
 
-# Each commit from BASE on builds; with TESTS=PATTERN those tests pass in it.
+# Build each commit from BASE on; with TESTS=PATTERN run those tests in it.
 check-commits:
 	@tests/commits $(or $(BASE),origin/main) $(TESTS)
 
 soak:
 	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-attack t-crowd)
 
-# What needs a real KVM: this machine's own, and one in a guest.
+# Tests that need a real KVM: this machine's own, and one in a guest.
 check-kvm:
 	@tests/run kvm-native t-kvm t-attack t-nested
 
-# Packages in a clean Debian: a chroot from the mirror that apt knows.
+# Install the packages in a clean Debian: a chroot from the mirror that apt knows.
 check-deb: all
 	@tests/deb
 
-# In a clean chroot of each SUITE: make demo shows perf, the tests pass; FULL=1: all of them.
+# Run make demo and the tests in a clean chroot of each SUITE; FULL=1: all tests.
 check-chroot:
 	@tests/chroot $(SUITE)
 
-# A running guest moves MIGRATIONS times from one QEMU to the next.
+# Move a running guest MIGRATIONS times from one QEMU to the next.
 check-migration: all
 	@MIGRATIONS=$(or $(MIGRATIONS),200) tests/vm/t-migrate.sh
 
-# Of lib/, by the unit tests; the last line is in percent of all branches.
+# Coverage of lib/ by the unit tests; the last line is in percent of all branches.
 coverage:
 	@tests/coverage $(BUILD)/coverage
 
-# Hostile guests on a QEMU with sanitizers, and the modules under a kernel with KASAN and
+# Run hostile guests on a QEMU with sanitizers, and the modules under a kernel with KASAN and
 # lockdep; each takes minutes to build.
 check-sanitized: all
 	@tests/sanitized $(KERNEL)
@@ -93,26 +93,26 @@ clean:
 
 help:
 	@echo 'make              library and tools, in $(BUILD)/; no network'
-	@echo 'make demo         from nothing to perf in a guest; installs and builds what it needs'
-	@echo 'make check        every test, with its set-up   (TESTS=PATTERN: only matching files)'
+	@echo 'make demo         perf in a guest, from scratch; installs and builds what it needs'
+	@echo 'make check        all tests, with their set-up   (TESTS=PATTERN: only matching files)'
 	@echo 'make check-fast   the tests that need no guest'
 	@echo 'make lint         clang-tidy, sparse, shellcheck, codespell, headers; sizes and stack of lib/'
-	@echo 'make check-commits  each commit from BASE=origin/main on builds'
+	@echo 'make check-commits  build each commit from BASE=origin/main on'
 	@echo 'make check-kvm    the PMUs on real KVMs: this machine'"'"'s, if it has one, and nested ones'
-	@echo 'make check-migration  a guest that counts and samples moves, MIGRATIONS=N times (200)'
-	@echo 'make soak         what make check does in short, in full: both host kernels, the long fuzz'
+	@echo 'make check-migration  move a guest that counts and samples, MIGRATIONS=N times (200)'
+	@echo 'make soak         the long form of make check: both host kernels, the long fuzz'
 	@echo 'make check-deb    the packages, installed in a clean Debian (root, network)'
 	@echo 'make check-chroot  make demo and check-fast in a clean Debian, SUITE=bookworm|trixie (root, network)'
 	@echo 'make check-sanitized  hostile guests on a QEMU with ASan and UBSan; the modules under a kernel'
 	@echo '                  with KASAN and lockdep (long; KERNEL=qemu|6.1/kasan: one of both)'
 	@echo 'make check-kut    kvm-unit-tests, KUT=DIR a checkout'
-	@echo 'make coverage     what of lib/ the unit tests reach'
+	@echo 'make coverage     the coverage of lib/ by the unit tests'
 	@echo 'make bench        the cost of counting, beside the peers, and a page of it in $(BUILD)/bench/'
 	@echo 'make fuzz         random accesses against the reference model'
 	@echo 'make qemu         our QEMU, into the cache'
 	@echo 'make modules      the kernel modules'
-	@echo 'make install      to DESTDIR and the prefix that meson setup was given'
+	@echo 'make install      install to DESTDIR and the prefix that meson setup was given'
 	@echo 'make deb          Debian packages, in $(BUILD)/deb/'
-	@echo 'make setup        the Debian packages that all this needs (root)'
+	@echo 'make setup        install the Debian packages that all this needs (root)'
 
 .PHONY: all setup demo check check-fast lint check-commits check-kvm check-migration check-sanitized soak coverage check-kut bench fuzz qemu modules install deb check-deb check-chroot clean help

@@ -21,7 +21,8 @@ trap 'clean_remove && rm -rf "$tmp"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# What makes a chroot impossible on this machine; nothing when it is possible.
+# clean_lacks: print why a chroot is impossible on this machine; nothing if it is
+# possible.
 clean_lacks() {
 	command -v mmdebstrap >/dev/null || { echo 'found no mmdebstrap, needed it: apt-get install mmdebstrap' && return; }
 	[ "$(id -u)" = 0 ] || echo "found user $(id -un), needed root, for a chroot with /proc and /dev"

@@ -12,7 +12,7 @@ commands() {
 	sed -n '/^```sh$/,/^```$/p' "$1" | sed '/^```/d; s/  *#.*//; /^$/d'
 }
 
-# transcripts DOCUMENT: each with a form feed behind it, a command that goes on in one line
+# transcripts DOCUMENT: each with a form feed after it, a continued command in one line
 transcripts() {
 	awk '/^```/ { if (shown) printf "\f"; inside = !fence && $0 == "```"; fence = !fence; shown = 0; next }
 		inside && /^\$ / { if (shown) printf "\f"; shown = 1 }

@@ -98,7 +98,7 @@ static inline uint8_t inb(uint16_t port)
 	return value;
 }
 
-/* Of memory that another CPU, or a device, has too. */
+/* A word of memory that another CPU, or a device, accesses too. */
 static inline volatile uint32_t *word(uint32_t at)
 {
 	return (volatile uint32_t *)(uintptr_t)at;

@@ -27,7 +27,7 @@
 1001:
 .endm
 
-/* What each of the handlers below retires, before it goes to @next. */
+/* The instructions that each of the handlers below retires before it jumps to @next. */
 .macro FAULTS_GP next:req
 	E	gp_1, 0
 	E	gp_2, 0

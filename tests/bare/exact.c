@@ -41,7 +41,7 @@ static uint32_t reg(uint32_t msr)
 static uint64_t get(uint32_t msr) { return rdmsr(reg(msr)); }
 static void put(uint32_t msr, uint64_t value) { wrmsr(reg(msr), value); }
 
-/* What to write so that @k are left: Intel's old address extends the sign. */
+/* The value to write so that @k are left: Intel's old address extends the sign. */
 static uint64_t minus(uint32_t msr, uint64_t k)
 {
 	return msr == MSR_PMC0 && !amd ? (uint32_t)-k : -k & 0xffffffffffff;
@@ -97,7 +97,7 @@ bool on_trap(struct frame *f)
 
 struct mode {
 	const char *name;
-	uint32_t counter, msr;	/* what counts; what switches it on */
+	uint32_t counter, msr;	/* register of the counter; register that enables it */
 	uint64_t on, event, fixed;
 	uint64_t status;	/* its bit of GLOBAL_STATUS */
 	bool branches;
@@ -160,7 +160,7 @@ static uint64_t run(const struct mode *m, uint64_t start)
 /* AMD's APIC leaves LVTPC as it is. */
 static uint32_t masked(void) { return amd ? 0 : LVT_MASKED; }
 
-/* What is wrong with the overflow at number @k, which leads to @next. */
+/* Returns what is wrong with the overflow at number @k, after which @next follows. */
 static const char *overflow(const struct mode *m, uint64_t k, uint64_t next,
 			    uint64_t *value, uint64_t *want)
 {

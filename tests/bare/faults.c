@@ -9,7 +9,7 @@
 #include "bare.h"
 #include "pv.h"
 
-#define TURNS	50000u /* of two instructions */
+#define TURNS	50000u /* turns of two instructions */
 
 static struct pv_two batch __attribute__((aligned(4096)));
 static volatile struct vpmu_pv_page page __attribute__((aligned(4096)));
@@ -54,14 +54,17 @@ static bool answered(const char *what, int64_t answer)
 	return is(what, answer, 2, VPMU_PV_EFAULT, VPMU_PV_ENOSYS, VPMU_PV_ENOSYS);
 }
 
-/* What becomes of a round's ENABLE and DISABLE. */
+/* The outcome of a round's ENABLE and DISABLE. */
 struct counted {
 	int64_t enable, disable;
 	int32_t enabled[2], disabled[2];
 	bool lost[2];
 };
 
-/* The same instructions each time between the two calls, whatever they answer. */
+/*
+ * The instructions between the two calls are the same each time, whatever the calls
+ * answer.
+ */
 static void count(uint64_t period, struct counted *c)
 {
 	uint64_t turns = TURNS;

@@ -13,17 +13,18 @@
 #include "pv.h"
 
 /*
- * The host writes where structs tell it to, and it is this program that writes them,
- * so it must not name itself; nor can it know beforehand what the host has written.
+ * The host writes where structs tell it to, and this program writes those, so its own
+ * address must not get into one; nor can it know beforehand what the host has written.
  *
  *	arena	batches, attributes, and what the host writes: counts, slots, results.
  *		Nothing in it is ever read as an address.
  *	names	the structs that have addresses in them, SETUP's and version 1's params.
  *		The high half of each word there is one of open_halves, or no RAM's,
- *		whoever wrote it, so that every address in there is the arena's or that
- *		of another open place, and never the names' own.
- *	rest	this program and all other RAM: whatever changes there, the host has
- *		written where nobody asked it to.
+ *		whether this program or the host wrote it, so that every address in
+ *		there is the arena's or that of another open place, and never the
+ *		names' own.
+ *	rest	this program and all other RAM: a change there is a write of the host
+ *		that was not asked for.
  *
  * 16-bit code reaches the first two.
  */
@@ -36,14 +37,14 @@
 #define NAMES_SIZE	0xf000u		/* params may cross into its last page */
 #define RAM_END		0x4000000u
 
-/* Of 64 KiB each: where the host may write, or there is no RAM. */
+/* Places of 64 KiB each that the host may write, or that are no RAM. */
 static const uint16_t open_halves[] = { 0, 1, 2, 3, 4, 5, 8, 0xa, 0xb, 0x80, 0xff };
 
 static uint64_t state, seed;
 static volatile uint64_t n_hits;
 static uint64_t n_calls, n_done;
 
-/* What the doorbell is rung with; the second vCPU has its own. */
+/* The struct whose address rings the doorbell; the second vCPU has its own. */
 static struct vpmu_pv_call ring __attribute__((aligned(32)));
 static bool bell;
 
@@ -291,7 +292,7 @@ static void spin(uint32_t n)
 		;
 }
 
-/* What a driver would do, where the other vCPU may be anywhere in it. */
+/* The calls of a driver, while the other vCPU may be anywhere in it. */
 static int64_t sampler(void)
 {
 	const struct vpmu_pv_setup s = { .size = sizeof(s), .page = ARENA + ARENA_SIZE - 4096 };
@@ -358,7 +359,7 @@ static void turn(void)
 		if (user_answer != -VPMU_PV_EPERM && !(bell && user_answer == -VPMU_PV_EFAULT))
 			fail("user mode was answered", user_answer);
 		return;
-	case 18: /* where no struct is */
+	case 18: /* an address without a struct */
 		if (bell && try_wrmsr(VPMU_PV_MSR_DOORBELL, below(2) ? any() | 1ull << 40 :
 				      address() | 1u << below(5)) == 0)
 			fail("no #GP", 0);
@@ -451,7 +452,7 @@ asm(".pushsection .data\n"
     "5: movb $4, ap_bell - ap_code\n"	/* told to stop, and tells that it has */
     "hlt\n"
     "jmp 5b\n"
-    "ap_fault: push %bp\n"		/* of the WRMSR: it is left out */
+    "ap_fault: push %bp\n"		/* the WRMSR's fault: skip it */
     "mov %sp, %bp\n"
     "addw $2, 2(%bp)\n"
     "pop %bp\n"
@@ -485,7 +486,7 @@ static void start_ap(void)
 	ap_start(AP_CODE, ap_code, ap_code_end);
 }
 
-/* No call of its is on its way any more. */
+/* Wait until no call of the second vCPU is in progress. */
 static void stop_ap(void)
 {
 	volatile uint32_t *word = (volatile uint32_t *)(AP_CODE + (ap_bell - ap_code));
@@ -499,7 +500,7 @@ static void stop_ap(void)
 	ap_stop();
 }
 
-/* What ACPI's _EJ0 does: CPU number 1, of the newer one of two interfaces. */
+/* Do what ACPI's _EJ0 does: eject CPU number 1, by the newer one of two interfaces. */
 static void eject_ap(void)
 {
 	uint16_t port = 0xaf00;
@@ -530,7 +531,7 @@ static uint64_t known_count(uint64_t on, uint64_t off)
 	return a != 1;
 }
 
-/* The same by the doorbell. */
+/* Like known_call(), by the doorbell. */
 static uint64_t known_bell(uint64_t on, uint64_t off)
 {
 	static struct vpmu_pv_call call[2] __attribute__((aligned(32)));
@@ -549,7 +550,7 @@ static uint64_t known_bell(uint64_t on, uint64_t off)
 	return call[1].result != 1;
 }
 
-/* As at the beginning. */
+/* Return to the state at the beginning. */
 static void begin(const volatile struct vpmu_pv_page *page)
 {
 	struct vpmu_pv_setup s = { sizeof(s), 0, (uintptr_t)page };
@@ -627,7 +628,7 @@ static uint64_t sum_text(void)
 	return sum;
 }
 
-/* The next word of RAM that nobody may write; RAM_END: there is none. */
+/* The next word of RAM that may not be written; RAM_END: there is none. */
 static uint32_t next_quiet(uint32_t at)
 {
 	at += 8;

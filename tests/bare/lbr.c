@@ -14,7 +14,7 @@
 #define FREEZE_LBRS	0x800
 #define STATUS_LBR_FRZ	(1ull << 58)
 
-#define DATA		0x1600000 /* as in branches.S */
+#define DATA		0x1600000 /* address of the data, like in branches.S */
 #define STACK		0x1800000
 #define CODE		0x1a00000
 
@@ -140,7 +140,7 @@ static bool pops(uint64_t select, const struct row *r)
 	return r->type == RET && select & CALL_STACK;
 }
 
-/* What is recorded of the rows up to @end. */
+/* Compute the records of the rows up to @end. */
 static void expected(uint64_t select, const struct row *end, struct record *want)
 {
 	struct record ring[N] = { 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What a compiler expects of any environment, in 64 and in 32 bits. */
+/* Functions that a compiler expects of any environment, in 64 and in 32 bits. */
 #include <vpmu/platform.h>
 
 void *memset(void *to, int c, size_t n)

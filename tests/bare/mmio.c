@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * One CPU maps the top of the first MiB anew, again and again, by a PAM register of the host
- * bridge, while another one compares a device's registers to what they were: they must be
- * that device's in each of them, and the first one, which cannot be changed, also in a LOCKed
- * instruction, for which QEMU stops all other CPUs.
+ * One CPU maps the top of the first MiB again and again, by a PAM register of the host
+ * bridge, while another one compares a device's registers with their first values. Each
+ * access must reach that device; the first register, which cannot be changed, also in a
+ * LOCKed instruction, for which QEMU stops all other CPUs.
  *
  * Command line: turns=N. With -smp 2.
  */
 #include "bare.h"
 
-#define WINDOW		511	/* of 2 MiB, where no RAM is */
+#define WINDOW		511	/* an entry of 2 MiB that maps no RAM */
 #define HPET		((uint32_t)WINDOW << 21 | 0x100000)
 #define PCI_ADDRESS	0xcf8
 #define PCI_DATA	0xcfc

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Counts and overflows of the paravirtual PMU, over a time in which somebody moves the
- * guest from one VMM to another. A loop's count follows from those of two short ones:
- * without an overflow, and with one, whose handler is counted too.
+ * Counts and overflows of the paravirtual PMU, over a time in which the guest is moved
+ * from one VMM to another. A loop's count follows from those of two short ones: without
+ * an overflow, and with one, whose handler is counted too.
  *
  * Command line: turns=N of the long loop, of two instructions each; bell=0: not by the
- * doorbell, by AMD's hypercall; lost=MASK: the new host has nothing for event 1 (1), 2 (2).
+ * doorbell, by AMD's hypercall; lost=MASK: the new host has nothing for event 1 (1), 2
+ * (2).
  */
 #include "bare.h"
 #include "pv.h"
@@ -41,7 +42,7 @@ static bool both(uint16_t code, uint64_t period)
 	return call(VPMU_PV_OP_BATCH, &batch) == 2 && !batch.op[0].result && !batch.op[1].result;
 }
 
-/* What @turns more count. */
+/* Returns the count of @turns. */
 static uint64_t loop(uint64_t turns, uint64_t period)
 {
 	uint64_t before = page.slot[0].count;

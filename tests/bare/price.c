@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Calls the paravirtual PMU's host again and again, for whoever watches what that
- * costs (bench/run --only-kvm).
+ * Calls the paravirtual PMU's host again and again, so that the cost can be measured
+ * (bench/run --only-kvm).
  *
- * Command line: turns=N of VERSION, or with events=M of two batches, one that enables
- * M events and one that disables them; bell=1: by the doorbell.
+ * Command line: turns=N of VERSION, or with events=M of two batches, one that enables M
+ * events and one that disables them; bell=1: by the doorbell.
  */
 #include "bare.h"
 #include "pv.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The paravirtual PMU without an operating system: what counts and overflows to the
- * very instruction, in both versions; who may call. Prints a line per case.
+ * The paravirtual PMU without an operating system: counts and overflows to the very
+ * instruction, in both versions; and the rights to call. Prints a line per case.
  *
  * Command line: abi=N, 1: version 1, 2: version 2, 3: both; 0: there is none.
  * turns=N: all of it N times.
- * host=1: somebody outside takes all counters away when "take" is printed, and
- * sends a byte to the serial port then.
- * halted=1: only what a halted vCPU has when another one closes it; somebody outside
- * compares the counters in use with the number behind "used", and sends a byte.
+ * host=1: the test's host part takes all counters away when "take" is printed, and then
+ * sends a byte to the serial port.
+ * halted=1: only the events of a halted vCPU that another one closes; the host part
+ * compares the counters in use with the number after "used", and sends a byte.
  */
 #include "bare.h"
 #include "pv.h"
@@ -128,7 +128,7 @@ static void enabling(uint32_t id, uint32_t slot, uint64_t left, uint64_t period)
 	o->u.enable.period = period;
 }
 
-/* Of the last batch */
+/* The first error among the last batch's results, or 0 */
 static int64_t results(void)
 {
 	for (uint32_t i = 0; i < batch.head.n_ops; i++)
@@ -368,7 +368,7 @@ static void version_2(void)
 static int64_t user_answer;
 static struct vpmu_pv_call ring[2] __attribute__((aligned(32)));
 
-/* What the host answers, or 1 for #GP */
+/* Returns the host's answer, or 1 for #GP */
 static int64_t bell(uint32_t what, uint64_t a)
 {
 	ring[0] = (struct vpmu_pv_call){ .size = sizeof(ring[0]), .op = what,
@@ -444,7 +444,7 @@ static void check_doorbell(void)
 
 #define AP_CODE	0x60000u
 
-/* The second vCPU, in real mode: SETUP, a batch, and nothing any more. */
+/* The second vCPU, in real mode: SETUP, a batch, and then it stops. */
 extern char ap_code[], ap_code_end[], ap_setup[], ap_batch[], ap_done[];
 asm(".pushsection .data\n"
     ".code16\n"
@@ -524,7 +524,7 @@ static void version_1(void)
 	expect("v1, READ", "answer", v1(VPMU_PV1_READ, 7), 0);
 	expect("v1, CLOSE", "answer", v1(VPMU_PV1_CLOSE, 7), 0);
 	for (k = 1; k <= 98; k++) {
-		attr.sample_period = 9 * BETWEEN + k; /* what is left is kept */
+		attr.sample_period = 9 * BETWEEN + k; /* the rest of the period is kept */
 		event.overflows = 0;
 		hit.n = 0;
 		v1(VPMU_PV1_OPEN, (uintptr_t)&params);

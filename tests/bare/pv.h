@@ -13,7 +13,9 @@
 		       "c" ((unsigned long)a1), "d" ((unsigned long)a2) : "memory"); \
 	return result
 
-/* What pv_call() calls by. KVM on AMD replaces a VMCALL in the program by the other. */
+/*
+ * The instruction of pv_call(). On AMD KVM replaces a VMCALL in the program by VMMCALL.
+ */
 #ifndef PV_VMCALL
 #define PV_VMCALL "vmcall"
 #endif

@@ -117,7 +117,7 @@ static void second(uint32_t nr, uint32_t a0, uint32_t a1)
 
 static struct attr attr __attribute__((aligned(4)));
 static struct { uint32_t odd; struct params p; } params __attribute__((aligned(8)));
-/* At a multiple of 4 that is none of 8, with something behind it. */
+/* At a multiple of 4 that is not one of 8, with a member after it. */
 static struct {
 	uint32_t odd;
 	uint32_t count, count_high;
@@ -146,7 +146,7 @@ static void version_1(void)
 	expect("32 bits, v1, exact count", event.count, BETWEEN);
 	expect("32 bits, v1, CLOSE", v1(VPMU_PV1_CLOSE, -3), 0);
 	for (k = 1; k <= 98; k++) {
-		attr.sample_period = 9 * BETWEEN + k; /* what is left is kept */
+		attr.sample_period = 9 * BETWEEN + k; /* the rest of the period is kept */
 		event.overflows = 0;
 		hit_n = 0;
 		v1(VPMU_PV1_OPEN, (uintptr_t)&params.p);

@@ -99,7 +99,7 @@ guest_int:
 5:	I	GUEST, sti
 	I	GUEST, nop
 	I	GUEST, cli
-	ud2				/* faults, and the handler goes on behind it */
+	ud2				/* faults, and the handler continues after it */
 	.pushsection .text.handler, "ax"
 guest_ud:
 	I	GUEST, addq $2, (%rsp)
@@ -171,7 +171,9 @@ svm_once:
 	wrmsr
 	quit
 
-/* What VMRUN injects goes to guest_int, and from there to here: 3, 1 branch. */
+/*
+ * An event that VMRUN injects runs guest_int and returns here: 3 instructions, 1 branch.
+ */
 	.pushsection .text.guest, "ax"
 guest_inject:
 	nop
@@ -179,8 +181,8 @@ guest_inject:
 	.popsection
 
 /*
- * The same with an interrupt: 2 of the handler, then 1 + 3 * 1000 of stores into a page
- * of code, each of which is more work for a QEMU with more than one CPU.
+ * An injected interrupt: 2 of the handler, then 1 + 3 * 1000 of stores into a page of
+ * code, each of which costs a QEMU with more than one CPU extra work.
  */
 	.pushsection .text.guest, "ax"
 guest_stores:

@@ -141,7 +141,7 @@ KERNEL divide_x87 1, 0, divides=4
 	fstp	%st(0)
 	ret
 
-/* Of another line each time, with the kernel's later runs, too. */
+/* Access a new line each time, in the kernel's later runs too. */
 .macro AHEAD insn
 	mov	next(%rip), %rsi
 1:	\insn

@@ -37,7 +37,7 @@ static void table_in_device(void)
 	volatile uint64_t *hpet = (void *)(0x40200000 + 0x100000);
 	uint64_t *table;
 
-	asm volatile("mov %%cr3, %0" : "=r" (table)); /* of addresses as they are */
+	asm volatile("mov %%cr3, %0" : "=r" (table)); /* the page table is identity-mapped */
 	table = (uint64_t *)(table[0] & ~0xfffull);
 	directory[0] = 0xfed00000 | 0x63;
 	directory[1] = 0xfec00000 | 0xfb; /* 2 MiB as they are, the HPET in them; uncached */

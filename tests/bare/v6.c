@@ -255,8 +255,8 @@ static void check_reload(void)
 }
 
 /*
- * What it is for: a PMI when 20 branches come before so many instructions are over.
- * Branches reload the instructions, these both.
+ * The purpose of reloading: a PMI when 20 branches come before @instructions are over.
+ * Branches reload the instructions, and these reload both.
  */
 static void rate(uint32_t instructions)
 {

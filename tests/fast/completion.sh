@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
-# What bash completes, by the function that it would call; every verb has its help
-# and a man page that has each of its options.
+# Test bash completion, by the function that bash would call; every verb has its help and
+# a man page that has each of its options.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/case.sh

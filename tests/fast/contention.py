@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """vpmu contention against tests/fast/contention.tsv, row by row.
 
-Every cell and every case must have a row that looks at it, and what is printed for
-people and by --explain must be the same as what --json says.
+Every cell and every case must have a row that looks at it, and the text output, with
+and without --explain, must agree with --json.
 """
 import itertools
 import json
@@ -77,7 +77,7 @@ def check_row(cells, cases, name, field, expected):
 
 
 def check_complete(cells, cases):
-    """Whether the table's names and fields leave nothing out."""
+    """Check that the table's names and fields are complete."""
     seen = {(one, field) for _, name, field, _ in rows() for one in expand(name)}
     for name in cells:
         if (name, 'states') not in seen or (name, 'loser') not in seen and \

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
-# What the documents name exists: files and headings that they link to, make's
-# verbs and variables, vpmu's verbs and options, scripts, patterns of tests. No
-# command is run here: t-docs.sh types those in blocks marked sh, but for the ones in
-# documents.tsv, of which each row is held against the document and the test it names.
-# So no other block may have a command. A page says in its first words for whom it is,
-# has lines of at most 120 columns, and is linked from docs/README.md.
+# The documents name only things that exist: files and headings that they link to, make's
+# verbs and variables, vpmu's verbs and options, scripts, patterns of tests. No command is
+# run here: t-docs.sh types those in blocks marked sh, except for the ones in
+# documents.tsv, each row of which is compared with the document and the test it names. So
+# no other block may have a command. The first words of a page say who it is for; it has
+# lines of at most 120 columns, and docs/README.md links to it.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=${VPMU_BUILD:-$PWD/build}
@@ -16,7 +16,7 @@ build=${VPMU_BUILD:-$PWD/build}
 # shellcheck disable=SC1091 # beside this folder
 . tests/report.sh
 
-# As GitHub makes an anchor of a heading.
+# GitHub's anchor of a heading.
 has_heading() {
 	sed -n 's/^##* *//p' "$1" | tr '[:upper:]' '[:lower:]' | tr -cd 'a-z0-9 _\n-' | tr ' ' '-' |
 		grep -qxF -- "$2"
@@ -106,7 +106,8 @@ named() {
 	done
 }
 
-# What looks like a command and is neither in a block marked sh nor behind "$ ".
+# unmarked DOCUMENT: lines that look like commands and are neither in a block marked sh
+# nor after "$ ".
 unmarked() {
 	local typed='make|sudo|git|gcc|cc|insmod|modprobe|perf|vpmu|(\./)?(build|tests|tools|qemu|guest|bench|fuzz)/[a-z][^ ]*'
 	awk -v typed="^(    )?([A-Z_]+=[^ ]* )*($typed)( |\$)" '/^```/ { plain = !fence && $0 == "```"; fence = !fence; told = 0; next }
@@ -144,7 +145,7 @@ rows() {
 	commands_listed | cut -f1,2 | sort | uniq -d | sed 's/^/documents.tsv: twice: /'
 }
 
-sources() { # of COMPARE.md: each cell about another system names one, and each is named
+sources() { # sources of COMPARE.md: each cell about another system names one, and each is named
 	awk '/^## Sources/ { listed = 1 }
 		/^\| \| / {
 			own = 0

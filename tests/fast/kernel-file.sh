@@ -65,7 +65,7 @@ for shown in "$(printf '\033[2Jx')" .hidden -x a/b "$(printf 'a%.0s' {1..65})"; 
 	refused "a release '$shown'"
 done
 
-# What people build has such names.
+# Names of the kind that users' own kernels have.
 for shown in 6.1.0-32-amd64 6.6.1-microsoft-standard-WSL2 6.8-rc1+ 5.4.17-2136.el8uek.x86_64 6.1~a_b; do
 	kernel "$shown"
 	touch before

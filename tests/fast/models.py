@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The event tables against other people's.
+"""The event tables, compared with those of other projects.
 
-tests/fast/perfmon.tsv is what Intel's lists (github.com/intel/perfmon) say about
+tests/fast/perfmon.tsv has what Intel's lists (github.com/intel/perfmon) say about
 every event that our tables mention, tests/fast/libpfm4.tsv what libpfm4's tables say.
 Names, encodings and counters must agree with both, as far as each knows the model;
 with AMD's models, where libpfm4 has names of its own and no counters, encodings and
-what is counted. tests/fast/models.tsv lists where they differ, and why; a difference
-that is no more is wrong as well.
+meanings must. tests/fast/models.tsv lists the differences, and their reasons; a listed
+difference that no longer exists is an error as well.
 
-  models.py --update DIR      writes perfmon.tsv anew; DIR a checkout
-  models.py --update-pfm DIR  writes libpfm4.tsv anew; DIR its source, of Debian's package
+models.py --update DIR      rewrites perfmon.tsv; DIR a checkout
+models.py --update-pfm DIR  rewrites libpfm4.tsv; DIR its source, of Debian's package
 """
 import json
 import os
@@ -214,7 +214,7 @@ def combined(listed, label, name, select, umask):
 
 
 def theirs_of(found, name, mask, all_counters):
-    """What a source has instead of our name and counters, or None if it agrees."""
+    """A source's entry if it differs from our name and counters, or None if it agrees."""
     if not found:
         return 'nothing'
     named = [its_mask for its, its_mask in found if its == name]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What libpfm4's tables say of a core PMU's events, for tests/fast/models.py --update-pfm:
- * PMU, event, unit mask's name or "-", event select, unit mask, counters or "-" where they
- * are not in the tables. Needs libpfm4's source: its library does not tell the counters.
- * Compiled once for each vendor, since macros of one header spoil the other.
+ * Prints libpfm4's tables of a core PMU's events, for tests/fast/models.py --update-pfm:
+ * PMU, event, unit mask's name or "-", event select, unit mask, counters or "-" where
+ * they are not in the tables. Needs libpfm4's source: its library does not report the
+ * counters. Compiled once for each vendor, since macros of one header spoil the other.
  */
 #include <stdio.h>
 

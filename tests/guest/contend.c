@@ -179,8 +179,8 @@ static void spin(uint64_t ms, uint64_t n)
 }
 
 /*
- * What is counted around a loop is always the same, if the counter counts; what is
- * printed is what is more with N + 1 turns than with one: turn * N, or 0.
+ * The count around a loop is always the same, if the counter counts; the difference
+ * between N + 1 turns and one is printed: turn * N, or 0.
  */
 static void run(uint64_t n)
 {

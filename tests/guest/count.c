@@ -37,7 +37,7 @@
 
 #define MAX_EVENTS 16
 
-/* As guest.h's EXPECT writes them. */
+/* Kinds in the order in which guest.h's EXPECT writes them. */
 enum { INSNS, TAKEN, NOT_TAKEN, JMP, CALL, RET, JMP_IND, CALL_IND, FAR, KINDS };
 
 #define BIT(kind)	(1u << (kind))
@@ -51,7 +51,7 @@ struct event {
 	const char *name;
 	uint32_t type;
 	uint64_t config;
-	unsigned int kinds;	/* what it is the sum of */
+	unsigned int kinds;	/* kinds that add up to the event */
 };
 
 static const struct event instructions = {
@@ -138,7 +138,7 @@ static const struct event darkmont[] = {
 	{ NULL, 0, 0, 0 }
 };
 
-/* Whose they are, by the model that CPUID displays; icelake's are the others'. */
+/* Event names by the model that CPUID displays; all other models have icelake's. */
 static const struct {
 	const struct event *events;
 	uint8_t models[8];

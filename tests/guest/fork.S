@@ -10,7 +10,7 @@
 
 	.globl	_start
 _start:	mov	$N, %ebx
-1:	mov	$SYS_clone, %eax	/* as fork() does */
+1:	mov	$SYS_clone, %eax	/* like fork() */
 	mov	$17, %edi
 	xor	%esi, %esi
 	xor	%edx, %edx

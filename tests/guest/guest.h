@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * What the guest programs share. Each is static, without libc, and says with
- * EXPECT how much of what it retires in user mode from its first instruction
- * to the SYSCALL that ends it; tests/guest/count holds the PMU against that.
- * Exit status 0 says that the program itself saw nothing wrong.
+ * Macros that the guest programs share. Each program is static, without libc, and says
+ * with EXPECT how much of what it retires in user mode from its first instruction to the
+ * SYSCALL that ends it; tests/guest/count compares the PMU with that. Exit status 0 says
+ * that the program itself noticed no error.
  */
 #define SYS_mmap		9
 #define SYS_munmap		11
@@ -21,7 +21,7 @@
 #define SIGUSR1			10
 #define SIGSEGV			11
 
-#define UC_RIP			168	/* of the ucontext that a handler gets */
+#define UC_RIP			168	/* offset in the ucontext that a handler gets */
 
 /*
  * Retired instructions, and retired branches by kind. SYSCALL, INT n and INT3
@@ -90,7 +90,7 @@ fail:	mov	$SYS_exit, %eax
 	.popsection
 .endm
 
-/* Where handlers return to: 2 instructions, 1 far */
+/* The code that handlers return to: 2 instructions, 1 far */
 .macro RESTORER
 restorer:
 	mov	$SYS_rt_sigreturn, %eax

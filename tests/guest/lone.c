@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The only program of a guest with the paravirtual PMU, as its init, from an initramfs:
- * what a guest with a root over virtio-9p cannot do. The machine suspends while events
- * count, and the kernel starts itself anew by kexec while they do. In /: vpmu_guest.ko;
- * kexec, vmlinux and second (an initramfs) only in the first kernel.
+ * The only program of a guest with the paravirtual PMU, its init, from an initramfs: it
+ * tests what a guest with a root over virtio-9p cannot do. The machine suspends while
+ * events count, and the kernel starts another one by kexec while they do. In /:
+ * vpmu_guest.ko; kexec, vmlinux and second (an initramfs) only in the first kernel.
  *
  * Cases go to the serial port; "look" there asks the host to see whether events of the
  * old kernel are left, and to answer with a byte.
@@ -51,7 +51,7 @@ __attribute__((noinline)) static void turns(uint64_t n)
 	asm volatile("1: dec %0\n\tjnz 1b" : "+r" (n) : : "cc");
 }
 
-/* From one reading to the next, with so many turns between: always the same. */
+/* The count from one reading to the next, with @n turns between: always the same. */
 __attribute__((noinline)) static uint64_t between(int fd, uint64_t n)
 {
 	uint64_t from = count(fd);

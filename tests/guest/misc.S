@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What ends blocks, exits to helpers, hides in prefixes or looks like nothing. */
+/*
+ * Instructions that end blocks, exit to helpers, hide in prefixes or seem to do nothing.
+ */
 #include "guest.h"
 #define N	2000
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Work of which it is known what a CPU does with it: modelled KIND NUMBER [KIB].
+ * Work with a known effect on a CPU: modelled KIND NUMBER [KIB].
  *
- *   chase N KIB    N loads, each of which says where the next one is, along all lines of
- *                  so many KiB, in an order without a pattern; one instruction, `link`
- *   read N KIB     8 bytes after 8 bytes, as many KiB, N times
- *   store N KIB    the same, written
+ *   chase N KIB    N loads, each of which gives the address of the next one, along all lines
+ *                  of KIB KiB, in an order without a pattern; one instruction, `link`
+ *   read N KIB     KIB KiB, 8 bytes at a time, N times
+ *   store N KIB    KIB KiB written likewise
  *   branch N       N branches that a random bit decides
  *   steady N       N branches that go the same way
- *   code N KIB     N times through as much code, a jump in each line
- *   plain N        N instructions that need nothing of each other
+ *   code N KIB     N times through KIB KiB of code, a jump in each line
+ *   plain N        N independent instructions
  *   rows N, columns N   N rows of a product of two matrices of 128 times 128, along rows
  *                  of the second or down its columns
  */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * In a guest, as root: as many overflows at the worst moments as there can be.
+ * In a guest, as root: many overflows at the worst moments.
  *
  *   storm SECONDS SEED
  *
- * First one event after the other is enabled and disabled, of all periods that end
- * while perf is at it; an overflow that perf has no time for must not come again at
- * once. Then two processes on each of two CPUs open, group, enable, disable, change and close
+ * First one event after the other is enabled and disabled, with all periods that end
+ * while perf handles it; an overflow that perf has no time for must not recur at once.
+ * Then two processes on each of two CPUs open, group, enable, disable, change and close
  * sampling events with short periods that count the kernel too, so that their own
  * handlers overflow them and NMIs find each other's reasons. SysRq l sends NMIs of
- * another kind to both CPUs in between. Nothing is read; what counts is what the
- * kernel says afterwards of NMIs that nobody knew.
+ * another kind to both CPUs in between. Nothing is read; the kernel's messages about
+ * unknown NMIs afterwards are the result.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -65,7 +65,7 @@ static int event(int cpu, int leader)
 	};
 	int task = below(2) ? 0 : -1;
 
-	if (leader >= 0) {	/* of the same kind as its leader, or refused */
+	if (leader >= 0) {	/* opened with its leader's kind, or refused */
 		int fd = syscall(SYS_perf_event_open, &attr, 0, -1, leader, 0);
 
 		return fd >= 0 ? fd : (int)syscall(SYS_perf_event_open, &attr, -1, cpu, leader, 0);

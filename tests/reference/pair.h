@@ -35,14 +35,14 @@ struct pair_op {
 };
 
 struct pair_config {
-	const struct vpmu_model *model; /* of an Intel CPU */
+	const struct vpmu_model *model; /* an Intel CPU's model */
 	uint8_t version, n_gp, n_fixed;
 	uint64_t capabilities;
 };
 
 struct pair_failure {
 	size_t op;      /* index of the operation after which they differ */
-	char text[256]; /* what differs */
+	char text[256]; /* description of the difference */
 };
 
 /**

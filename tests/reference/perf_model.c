@@ -274,7 +274,7 @@ static void schedule(struct perf_model *m, int cpu, uint32_t classes)
 			class_in(m, cpu, (enum vpmu_perf_class)c);
 }
 
-/* What an install or enable of a class sets in motion. */
+/* Reschedule after an install or enable of a class. */
 static void reschedule(struct perf_model *m, int i)
 {
 	static const uint32_t classes[VPMU_PERF_CLASSES] = {
@@ -383,7 +383,7 @@ static void tick(struct perf_model *m, int cpu)
 			 (cpu_rotates ? CLASS_BIT(VPMU_CPU_FLEXIBLE) : 0));
 }
 
-/* Somebody's time goes there, or a vCPU asks for its own. */
+/* The clock runs for some event's time, or because a vCPU holds it. */
 static bool clock_goes(const struct perf_model *m, int cpu, bool held)
 {
 	int i;
@@ -489,7 +489,7 @@ static const struct vpmu_event_def *find_row(const struct perf_model *m,
 	return NULL;
 }
 
-/* What an event counts and where; false when nobody counts it. */
+/* The signals and banks of an event; false if no counter counts it. */
 static bool resolve(const struct perf_model *m, struct perf_model_event *e)
 {
 	const struct vpmu_event_attr *a = &e->attr.event;

@@ -36,7 +36,7 @@ struct perf_model_event {
 	struct vpmu_perf_attr attr;
 	int ctx;
 	int leader;             /* number of its leader, or its own */
-	uint64_t age, order;    /* of its group in the context; among siblings */
+	uint64_t age, order;    /* age of its group in the context; order among siblings */
 	enum vpmu_event_state state; /* its own, whatever its leader's is */
 	uint64_t signals;
 	uint32_t allowed;       /* slots */
@@ -57,7 +57,7 @@ struct perf_model {
 		uint64_t timer_at;
 		int batch;
 		uint32_t resched;   /* classes */
-		uint32_t passes;    /* of the scheduler so far */
+		uint32_t passes;    /* scheduler passes so far */
 	} cpu[PERF_CPUS];
 	struct {
 		enum perf_policy policy;
@@ -97,9 +97,9 @@ void perf_model_retire(struct perf_model *m, int cpu, enum vpmu_bank bank,
 		       enum vpmu_signal kind);
 
 /**
- * After anything but an instruction: the clock may stop where nobody's time goes,
- * and the multiplexing timer with it; a wish to rotate outlives it.
- * @held: vCPUs' clocks go all the same.
+ * Call this after anything but an instruction: the clock may stop if no event's time
+ * advances, and the multiplexing timer with it; a wish to rotate outlives it. @held:
+ * vCPUs hold their clocks, which run in any case.
  */
 void perf_model_idle(struct perf_model *m, int cpu, bool held);
 
@@ -107,10 +107,10 @@ void perf_model_idle(struct perf_model *m, int cpu, bool held);
 bool perf_model_vcpu_init(struct perf_model *m, int task, enum perf_policy policy);
 void perf_model_vcpu_fini(struct perf_model *m, int task);
 
-/* What can be asked. */
+/* Queries. */
 enum vpmu_event_state perf_model_state(const struct perf_model *m, int i);
 enum vpmu_perf_class perf_model_class(const struct perf_model *m, int i);
-int perf_model_cpu_of(const struct perf_model *m, int i); /* where it could count now */
+int perf_model_cpu_of(const struct perf_model *m, int i); /* CPU where it could count now */
 bool perf_model_matches(const struct perf_model *m, int i, int cpu);
 bool perf_model_fits(const struct perf_model *m, const bool set[PERF_EVENTS]);
 

@@ -11,7 +11,7 @@
 /* An event of the library, in memory of its own. */
 struct lib_event {
 	uint32_t overflows, changes; /* calls of its first halves */
-	bool counts;                 /* as far as its owner was told */
+	bool counts;                 /* state that its owner was told */
 	struct vpmu_perf_event ev;
 };
 
@@ -41,7 +41,7 @@ struct perf_pair {
 
 	struct perf_model m;
 
-	/* As they were before this operation. */
+	/* States before this operation. */
 	enum vpmu_event_state before[PERF_EVENTS];
 	uint32_t changes[PERF_EVENTS], passes[PERF_CPUS];
 	bool retiring;
@@ -523,7 +523,7 @@ static bool older_touched(const struct perf_pair *p, int i)
 	return false;
 }
 
-/* What must be true whatever the model says. */
+/* Check conditions that hold whatever the model says. */
 static void check_invariants(struct perf_pair *p)
 {
 	int i;
@@ -664,7 +664,7 @@ static bool empty(const struct perf_pair *p, int ctx)
 	return true;
 }
 
-/* Whether an operation is possible now. */
+/* Is an operation possible now? */
 static bool possible(const struct perf_pair *p, const struct perf_op *op)
 {
 	int cpu = op->cpu, task = op->ctx - PERF_CPUS, on = p->m.cpu[cpu].task;

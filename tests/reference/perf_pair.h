@@ -13,7 +13,7 @@
 
 enum perf_op_kind {
 	PERF_OPEN,      /* ev, ctx, leader, flags, and what is to be counted */
-	PERF_CREATE,    /* the same for a guest's event, of vCPU ctx */
+	PERF_CREATE,    /* create a guest's event, of vCPU ctx */
 	PERF_CLOSE,     /* ev; a guest's are released */
 	PERF_ENABLE,    /* ev */
 	PERF_DISABLE,   /* ev */
@@ -38,7 +38,7 @@ enum perf_op_kind {
 #define PERF_EXCLUDE_GUEST	0x10u
 #define PERF_NO_COUNTER		0x20u
 
-/* What is not possible where it stands in a sequence is left out. */
+/* An operation that is not possible at its place in a sequence is skipped. */
 struct perf_op {
 	uint8_t kind;
 	uint8_t ev, cpu, ctx;
@@ -86,11 +86,11 @@ void perf_pair_print(FILE *to, const struct perf_config *cfg, const struct perf_
 
 /* Sequences out of random numbers, or of a fuzzer's bytes. */
 struct perf_source {
-	uint64_t seed;       /* of the generator, where data is NULL */
+	uint64_t seed;       /* state of the generator, if data is NULL */
 	const uint8_t *data; /* a fuzzer's bytes; zeros follow them */
 	size_t size;
 
-	/* What the operations so far should have led to. */
+	/* The state that the operations so far should have produced. */
 	bool open[PERF_EVENTS];
 	int leader[PERF_EVENTS];
 	uint8_t ctx[PERF_EVENTS];

@@ -115,7 +115,7 @@ bool ref_lbr_write(struct ref_pmu *p, uint32_t msr, uint64_t value)
 		else
 			l->tos = (unsigned int)value;
 	} else if (msr >= 0xdc0 && entry(p, msr) >= l->info) {
-		/* what is not defined is dropped */
+		/* undefined bits are dropped */
 		*entry(p, msr) = value & (arch ? 0xff0000000000ffff : 0xe00000000000ffff);
 	} else {
 		*entry(p, msr) = value;

@@ -12,7 +12,7 @@
 
 #define BIT(n) ((uint64_t)1 << (n))
 
-/* What the configuration says --------------------------------------------- */
+/* Properties of the configuration ------------------------------------------ */
 
 static uint64_t counter_mask(const struct ref_pmu *p)
 {
@@ -112,7 +112,7 @@ static uint64_t status_set_accepted(const struct ref_pmu *p)
 	return gp_bits(p) | fixed_bits(p) | BIT(58) | BIT(59) | BIT(60) | BIT(61) | BIT(62);
 }
 
-/* What an instruction is --------------------------------------------------- */
+/* Kinds of instructions ---------------------------------------------------- */
 
 static bool is_branch(enum ref_kind k)
 {
@@ -555,7 +555,7 @@ void ref_instruction(struct ref_pmu *p, enum ref_kind kind, enum ref_bank bank)
 	bool pmi = false;
 	unsigned int i;
 
-	/* who counts it is decided before anything of it takes effect */
+	/* the counters that count it are determined before it takes effect */
 	for (i = 0; i < p->cfg.n_gp; i++)
 		gp[i] = gp_counts(p, i, kind, bank);
 	for (i = 0; i < p->cfg.n_fixed; i++)
@@ -652,7 +652,7 @@ static bool block_exists(const struct ref_pmu *p, enum block b, bool fixed)
 	return false;
 }
 
-/* What a register of the block is, where it exists. */
+/* The register of the block with this number, if it exists. */
 static uint64_t *block_register(struct ref_pmu *p, uint32_t msr)
 {
 	unsigned int i = msr % 0x80 / 4;
@@ -931,7 +931,7 @@ static void leaf_23(const struct ref_pmu *p, uint32_t subleaf, uint32_t availabl
 bool ref_cpuid(const struct ref_pmu *p, uint32_t leaf, uint32_t subleaf,
 	       struct ref_cpuid *regs)
 {
-	/* LLC references, LLC misses, branch misses and slots: nobody counts them */
+	/* LLC references, LLC misses, branch misses and slots are not counted */
 	uint32_t unavailable = BIT(3) | BIT(4) | BIT(6) | BIT(7);
 	const struct ref_config *c = &p->cfg;
 

@@ -63,14 +63,14 @@ enum ref_lbr_kind {
 struct ref_lbr {
 	uint64_t filter;   /* LBR_SELECT, or LBR_CTL */
 	uint64_t from[REF_LBR_DEPTH], to[REF_LBR_DEPTH], info[REF_LBR_DEPTH];
-	unsigned int tos;  /* where the newest is */
+	unsigned int tos;  /* index of the newest entry */
 };
 
 struct ref_config {
 	unsigned int version;       /* 1 .. 6 */
 	unsigned int n_gp;          /* 1 .. REF_GP_MAX */
 	unsigned int n_fixed;       /* 0 .. REF_FIXED_MAX; 0 in version 1 */
-	unsigned int width_bits;    /* of each counter */
+	unsigned int width_bits;    /* width of each counter */
 	unsigned int n_arch_events; /* length of CPUID.0AH:EBX */
 	uint64_t capabilities;      /* IA32_PERF_CAPABILITIES; 0: not there */
 	unsigned int crystal_shift; /* event 3C/01 counts every 2^n-th cycle */
@@ -79,7 +79,7 @@ struct ref_config {
 	bool all_taken;             /* C4/80 counts taken branches */
 	enum ref_umasks umasks;
 	enum ref_lbr_kind lbr;
-	/* What version 6 has more, and only that */
+	/* Features that only version 6 has */
 	bool umask2;                /* UnitMask2; no event has any but 0 */
 	bool eq;
 	bool hides;                 /* RDPMC user disable */
@@ -102,7 +102,7 @@ struct ref_pmu {
 
 	bool in_smm;
 	bool smm_frozen;          /* in SMM with FREEZE_WHILE_SMM */
-	uint64_t smm_global_ctrl; /* what leaving it restores */
+	uint64_t smm_global_ctrl; /* value that leaving it restores */
 
 	uint64_t cycles[REF_BANKS]; /* since power-on; a reset does not touch it */
 	uint64_t instructions;      /* retired since power-on */

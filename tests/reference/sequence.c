@@ -101,7 +101,7 @@ static uint64_t evtsel_value(struct sequence *s)
 	return v;
 }
 
-/* What version 6 has more, mostly with what a counter then counts nothing by. */
+/* Set the bits that version 6 adds, mostly so that a counter then counts nothing. */
 static uint64_t evtsel_v6(struct sequence *s)
 {
 	uint64_t v = flag(s, 37, 4);

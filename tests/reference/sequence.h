@@ -9,7 +9,7 @@
 #include "pair.h"
 
 struct sequence {
-	uint64_t seed;       /* of the generator, where data is NULL */
+	uint64_t seed;       /* state of the generator, if data is NULL */
 	const uint8_t *data; /* a fuzzer's bytes; zeros follow them */
 	size_t size;
 };

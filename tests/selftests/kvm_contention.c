@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who wins when a guest of KVM counts and its host has perf events of its own.
+ * The outcome when a guest of KVM counts and its host has perf events of its own.
  *
- * The guest's counter (K) is programmed by the guest, by WRMSR; it counts branches,
- * which no fixed counter does. This program is the guest's VMM: each of its steps is
- * one entry into a guest of four instructions, whose only branches are those of a
- * LOOP that jumps to itself, so that what K must read is known to the branch. Between
- * two steps it opens and closes events of the host, on the CPU and on its own thread,
- * which is the vCPU's.
+ * The guest's counter (K) is programmed by the guest, by WRMSR; it counts branches, which
+ * no fixed counter does. This program is the guest's VMM: each of its steps is one entry
+ * into a guest of four instructions, whose only branches are those of a LOOP that jumps
+ * to itself, so that the value of K is known to the branch. Between two steps it opens
+ * and closes events of the host, on the CPU and on its own thread, which is the vCPU's.
  *
- * K is active when what retired has moved it by as much, and otherwise in error. A
- * state of a host's event is what read(2) tells, as in perf_contention.c. A result
- * counts when two runs in a row agree; each is held against what the kernel's rules
- * say. The cases are those of the vPMU document of August 2023 and of its review.
+ * K is active if it has moved by the number of retired branches, and otherwise in error.
+ * The state of a host's event is derived from read(2), like in perf_contention.c. A
+ * result counts if two runs in a row agree; each is compared with the kernel's rules. The
+ * cases are those of the vPMU document of August 2023 and of its review.
  *
  * Needs root, /dev/kvm with a PMU for guests, AMD's or Intel's. Real processors of AMD
- * count each VMRUN as a branch of the guest; there K reads more than this expects.
- * Builds alone: gcc -O2 -Wall -pthread -o kvm_contention kvm_contention.c
+ * count each VMRUN as a branch of the guest; there K reads more than this expects. Builds
+ * alone: gcc -O2 -Wall -pthread -o kvm_contention kvm_contention.c
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -54,7 +53,7 @@
 #define WATCHDOG "/proc/sys/kernel/nmi_watchdog"
 
 static bool json;
-static unsigned int n_counters; /* of the host; the guest has as many */
+static unsigned int n_counters; /* the host's; the guest has the same number */
 static char old_mux[32], old_watchdog[32];
 
 /* ---- the end */
@@ -203,7 +202,7 @@ static void guest_branches(unsigned int n)
 		end(EXIT_FAIL, "the guest's loop faults");
 }
 
-/* The same in user mode, flat and unpaged. */
+/* Run the branches in user mode, flat and unpaged. */
 static void guest_user_branches(unsigned int n)
 {
 	const struct kvm_segment flat = {
@@ -593,7 +592,7 @@ static void run(struct k *k, unsigned int n)
 	}
 }
 
-/* Whether K counts, by a few branches more. */
+/* The state of K, by a few more branches. */
 static const char *k_state(struct k *k)
 {
 	run(k, 16);

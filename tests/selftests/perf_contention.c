@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who wins when perf events contend for a counter, and how the loser comes back.
+ * The outcome when perf events contend for a counter, and the ways in which the loser
+ * comes back.
  *
- * Every class of event (CPU or task, pinned or flexible) holds a resource, and
- * one event of every class arrives: all general-purpose counters, one fixed
- * counter that no other can replace, and one that others can. What each side is
- * then, and what brings the loser back while the winner stays or after it has
- * been closed, is held against the rule in rule(). Cases with a name follow.
+ * Every class of event (CPU or task, pinned or flexible) holds a resource, and one event
+ * of every class arrives. The resources are all general-purpose counters, one fixed
+ * counter that no other can replace, and one that others can. The state of each side, and
+ * what brings the loser back while the winner stays or after it has been closed, is
+ * compared with the rule in rule(). Cases with a name follow.
  *
- * A state is what read(2) tells: 0 bytes are the error state; else both times
- * advance by the same amount (active), only the enabled one (inactive) or none
- * (off). Nothing here depends on how long something takes: the rotation's
- * interval is made so long that of two runs in a row at most one can meet it, an
- * unplanned context switch makes a run void, and a result counts when two runs
- * in a row agree. What waits for rotation comes last, with a short interval.
+ * A state is derived from read(2): 0 bytes are the error state; otherwise both times
+ * advance by the same amount (active), only the enabled one (inactive) or none (off).
+ * Nothing here depends on how long something takes: the rotation's interval is made so
+ * long that of two runs in a row at most one can meet it, an unplanned context switch
+ * makes a run void, and a result counts when two runs in a row agree. Cases that wait for
+ * rotation come last, with a short interval.
  *
- * Needs root and an x86 core PMU with fixed counters for the full table; builds
- * alone: gcc -O2 -Wall -o perf_contention perf_contention.c
+ * Needs root and an x86 core PMU with fixed counters for the full table; builds alone:
+ * gcc -O2 -Wall -o perf_contention perf_contention.c
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -352,9 +353,9 @@ static bool runs_before(int timer, int fd, const struct reading *first, bool was
 }
 
 /*
- * Whether the event runs at some time during several rotations. A clock does not
- * tell that they took place, since interrupts of a virtual CPU may come late; a
- * timer of this CPU does that expires after the rotation's.
+ * Does the event run at some time during several rotations? A clock cannot tell that they
+ * took place, since interrupts of a virtual CPU may come late; a timer of this CPU that
+ * expires after the rotation's can.
  */
 static bool runs(int fd)
 {
@@ -400,7 +401,7 @@ static void close_side(struct side *s)
 		close_event(s->fd[--s->n]);
 }
 
-/* How many events are in which state, and the last one in the worst. */
+/* Number of events per state, and the last one in the worst state. */
 struct census {
 	unsigned int count[STATES], which;
 };
@@ -459,7 +460,7 @@ static void run_cell(struct cell *c)
 		   (worst(&c->newcomers) != ACTIVE ? NEWCOMER : NOBODY);
 }
 
-/* Whether the cell's loser comes back. */
+/* Does the cell's loser come back? */
 static bool run_trigger(const struct cell *c, bool released, enum trigger trigger)
 {
 	struct side inc, new, *lost, *won;
@@ -583,11 +584,11 @@ static void measure_timer(struct cell *c)
 }
 
 /*
- * What the documented order, CPU pinned, task pinned, CPU flexible, task
- * flexible, makes of a cell; of two of a class the older wins. A pinned event
- * that loses is in the error state until it is enabled or opened again. A
- * flexible one waits: for the rotation; if it is the task's, also for its next
- * switch to the CPU. Closing the winner alone schedules nobody.
+ * The outcome of a cell by the documented order: CPU pinned, task pinned, CPU flexible,
+ * task flexible; of two of a class the older wins. A pinned event that loses is in the
+ * error state until it is enabled or opened again. A flexible one waits: for the
+ * rotation; if it is the task's, also for its next switch to the CPU. Closing the winner
+ * alone schedules no event.
  */
 static void rule(struct cell *c)
 {
@@ -987,7 +988,7 @@ static void case_other_list(enum class class, struct text *t)
 	add_state(t, "task", task);
 }
 
-/* A group in the error state is passed over and blocks nobody. */
+/* A group in the error state is passed over and blocks no other. */
 static void case_error_blocks_nobody(enum class class, struct text *t)
 {
 	struct side cps;
@@ -1479,7 +1480,7 @@ static void set_up(void)
 	}
 }
 
-/* How many events of a kind are active together, up to MAX_COUNTERS. */
+/* The number of events of a kind that are active together, up to MAX_COUNTERS. */
 static unsigned int count_counters(enum resource resource)
 {
 	unsigned int n;

@@ -182,7 +182,7 @@ static uint64_t fake_clock(struct vpmu_provider *p, bool hold)
 
 	f->n_clock++;
 	if (hold && !f->held)
-		f->time += 1000003; /* who knows where it stood */
+		f->time += 1000003; /* the clock may be anywhere after it stood still */
 	f->held = hold;
 	return f->time;
 }

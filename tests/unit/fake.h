@@ -54,7 +54,7 @@ struct fake_event {
 };
 
 #define FAKE_TRACE	64
-#define FAKE_BASE	0x40000300u /* of the leaves of fake_new_told() */
+#define FAKE_BASE	0x40000300u /* base of the leaves of fake_new_told() */
 
 
 struct fake {
@@ -67,7 +67,7 @@ struct fake {
 	uint32_t fail_create;  /* the so-many-th create from now fails, 0: none */
 	int fail_code;
 	bool fail_enable;
-	bool no_fixed;         /* nobody counts what fixed counters count */
+	bool no_fixed;         /* no counter counts the fixed counters' events */
 	uint32_t taken;        /* slots that cannot be enabled, by pmc */
 	bool by_commit;        /* ... and only commit and state tell of it */
 	bool by_change;        /* ... only the first half and state */

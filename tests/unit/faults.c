@@ -152,7 +152,7 @@ void faults_die(void)
 	}
 }
 
-/* Says that something has no place; whoever looks finds that all have. */
+/* Commit reports that some event has no place, although all have. */
 static int fault_commit(struct vpmu_provider *p)
 {
 	int ret = real.commit(p);

@@ -11,8 +11,8 @@
 
 struct faults {
 	uint32_t at;     /* the so-many-th call fails, from 1; 0: none */
-	bool on;         /* and so does each one behind it */
-	int code;        /* what create says, a negative errno */
+	bool on;         /* each later call fails too */
+	int code;        /* result of create, a negative errno */
 	uint32_t n;      /* calls so far */
 	const char *hit[16]; /* those that failed, by name, the first first */
 };

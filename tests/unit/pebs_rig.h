@@ -17,8 +17,8 @@
 #define RIG_PAGE	4096u
 #define RIG_PAGES	8u
 #define RIG_RAM		(RIG_PAGES * RIG_PAGE)
-#define RIG_LINEAR	0xffff800012340000ull /* where its linear addresses begin */
-#define RIG_CODE	0x401000ull /* of instruction 0; each has four bytes */
+#define RIG_LINEAR	0xffff800012340000ull /* begin of its linear addresses */
+#define RIG_CODE	0x401000ull /* address of instruction 0; each has four bytes */
 
 enum rig_map { RIG_WRITABLE, RIG_READ_ONLY, RIG_UNMAPPED, RIG_MMIO };
 
@@ -27,13 +27,13 @@ struct pebs_rig {
 	struct vpmu_direct direct;
 	struct vpmu_model model;
 	struct vpmu_arch *v;
-	size_t size;               /* of *v */
+	size_t size;               /* size of *v */
 	uint8_t ram[RIG_RAM];      /* by linear address */
 	uint8_t map[RIG_PAGES];    /* enum rig_map, by linear address */
 	bool uarch;                /* the engine has a model: its signals, and of the
 				      last access: */
 	struct { uint32_t latency; uint8_t level, tlb; bool store, locked; } access;
-	uint32_t threshold;        /* of the model */
+	uint32_t threshold;        /* threshold of the model */
 	uint32_t n_restarted;      /* calls of ops->restarted */
 	unsigned int n_pmi, n_hook; /* n_hook: accesses to memory, translations */
 };
@@ -47,7 +47,7 @@ struct pebs_rig *pebs_rig_new(unsigned int format, uint8_t version,
 /* Any model, with all that it has; @cpuid_base: of the loss block's leaves, or 0. */
 struct pebs_rig *pebs_rig_new_model(const struct vpmu_model *model, uint8_t version,
 				    uint32_t cpuid_base);
-/* The same of the model of that number, with a model of the micro-architecture. */
+/* A rig of the model of that number, with a model of the micro-architecture. */
 struct pebs_rig *pebs_rig_new_uarch(uint8_t model);
 void pebs_rig_free(struct pebs_rig *r);
 

@@ -13,7 +13,7 @@ static const struct vpmu_event_def rig_table[] = {
 	ROW(RIG_ONLY_FIXED, 0, 1, INSTRUCTIONS),
 };
 
-/* Of models with fewer counters than four. */
+/* Rows of models with fewer counters than four. */
 static struct vpmu_event_def rig_rows[4][COUNT_OF(rig_table)];
 
 static void rig_service(void *arg)

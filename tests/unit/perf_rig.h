@@ -56,7 +56,7 @@ struct vpmu_perf_event *rig_sibling(struct rig *r, struct vpmu_perf_event *leade
 /* @n instructions, each a direct jump. */
 void rig_run(struct rig *r, uint64_t n);
 
-/* What is active, as a string of states: "a", "i", "e", "o", by event. */
+/* The states of all events as a string: "a", "i", "e", "o". */
 const char *rig_states(struct rig *r);
 
 #endif /* PERF_RIG_H */

@@ -27,7 +27,7 @@ static void broken(struct pv_rig *r, const char *what)
 		r->broken = what;
 }
 
-/* What was written as it should be, and what another CPU of the guest does then. */
+/* Check a write, and do what another CPU of the guest does then. */
 static void noted(struct pv_rig *r, uint64_t gpa, uint32_t size)
 {
 	if (r->shadow)

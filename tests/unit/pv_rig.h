@@ -20,8 +20,8 @@
 #define PV_RIG_ROM	(PV_RIG_RAM - PV_RIG_PAGE)   /* its last page is read-only */
 #define PV_RIG_MAPS	64
 
-/* Where the short names put things. */
-#define PV_RIG_BATCH(n)	(PV_RIG_PAGE * (1 + (n)))  /* of vCPU n */
+/* Addresses that the short names use. */
+#define PV_RIG_BATCH(n)	(PV_RIG_PAGE * (1 + (n)))  /* batch of vCPU n */
 #define PV_RIG_SLOTS(n)	(PV_RIG_PAGE * (3 + (n)))
 #define PV_RIG_PARAMS	(PV_RIG_PAGE * 5)          /* version 1's structs */
 #define PV_RIG_ATTR	(PV_RIG_PARAMS + 0x100)
@@ -40,7 +40,7 @@ struct pv_rig_vcpu {
 	struct vpmu_pv *pv;
 	struct pv_rig *rig;
 	uint32_t n_nmi, n_irq;
-	uint8_t vector;            /* of the last interrupt */
+	uint8_t vector;            /* vector of the last interrupt */
 	uint64_t nmi_at;           /* user instructions by then */
 };
 
@@ -58,7 +58,7 @@ struct pv_rig {
 	uint32_t n_maps;
 	int32_t locked;
 	bool direct;
-	const char *broken; /* what a hook was asked for and must not be, or NULL */
+	const char *broken; /* forbidden use of a hook, or NULL */
 	uint8_t *shadow; /* if not NULL: as the memory has to be */
 	void (*meddle)(struct pv_rig *r); /* if not NULL: called when a hook is left */
 };
@@ -74,7 +74,7 @@ struct pv_rig {
  */
 struct pv_rig *pv_rig_new(unsigned int n_gp, const struct vpmu_pv_config *cfg);
 
-/* The same over the direct provider, which keeps counters for what is parked. */
+/* A rig over the direct provider, which keeps counters for parked events. */
 struct pv_rig *pv_rig_new_direct(unsigned int n_gp, const struct vpmu_pv_config *cfg);
 
 /* Returns what went wrong, in the hooks or in the scripted engine, or NULL. */

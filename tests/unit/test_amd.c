@@ -59,7 +59,7 @@ struct machine {
 	const struct vpmu_model *model;
 };
 
-/* What a guest can be given. */
+/* A PMU that a guest can be given. */
 struct shape {
 	uint8_t version, n_gp;
 	uint64_t caps;
@@ -307,9 +307,9 @@ static void test_cpuid(void **state)
 enum access { OTHERS, ABSENT, KEPT, DROPPED, PICKY };
 
 /*
- * What the manual says of a register: KEPT keeps what it can of @bits and ignores
- * the rest; DROPPED takes everything and reads 0 (or whatever it read before);
- * PICKY faults on the rest.
+ * The manual's rule for a register: KEPT stores those of @bits that exist and ignores the
+ * rest; DROPPED accepts everything and reads 0 (or the former value); PICKY faults on the
+ * rest.
  */
 static enum access expect(uint32_t msr, const struct shape *s, uint64_t *bits)
 {
@@ -382,7 +382,7 @@ static void check_register(struct machine *m, const struct shape *s, uint32_t ms
 				 (unsigned long long)s->caps, msr, bit);
 		if (!picky && access != DROPPED)
 			wr(m, msr, before);
-		/* What was set in the status does not stay. */
+		/* A bit set in the status does not stay. */
 		if (s->version == 2)
 			wr(m, STATUS_CLR, ~(uint64_t)0);
 	}
@@ -900,7 +900,7 @@ static void test_loss(void **state)
 	machine_free(m);
 }
 
-/* What is disabled and not written to is given back after a slice. */
+/* A counter that is disabled and not written to is given back after a slice. */
 static void test_slice(void **state)
 {
 	struct machine *m = machine_new(&full);
@@ -1007,7 +1007,7 @@ static void test_shared(void **state)
 
 	for (i = 0; i < 2; i++)
 		vpmu_perf_close(&host[i]);
-	/* As the driver of PerfMonV2 does it: what failed is enabled again. */
+	/* The driver of PerfMonV2 does this: a failed event is enabled again. */
 	assert_int_equal(vpmu_arch_wrmsr(s->v, GLOBAL, 0), VPMU_HANDLED);
 	assert_int_equal(vpmu_arch_wrmsr(s->v, GLOBAL, 0x3f), VPMU_HANDLED);
 	vpmu_script_step(&s->script, VPMU_BANK_USER, VPMU_SIGNAL_RET);
@@ -1034,7 +1034,7 @@ static size_t save(struct machine *m, uint8_t *buf)
 	return used;
 }
 
-/* The section with the model's name becomes one that nobody knows. */
+/* The section with the model's name becomes an unknown one. */
 static void forget_model(uint8_t *buf, size_t used)
 {
 	size_t at = 16;
@@ -1126,7 +1126,10 @@ static void test_load_svme(void **state)
 	vpmu_arch_svme(b->v, false);
 	run(b, VPMU_BANK_NESTED_USER, 5);
 	assert_int_equal(rd(b, CTR(0)), 10);
-	/* The same state, of a PMU that was told nothing: its counter is parked. */
+	/*
+	 * The state becomes that of a PMU that was not told of SVME: its counter is
+	 * parked.
+	 */
 	*flags = 0;
 	assert_int_equal(vpmu_arch_load(b->v, buf, used), 0);
 	run(b, VPMU_BANK_NESTED_USER, 5);

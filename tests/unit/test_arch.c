@@ -167,7 +167,7 @@ static void test_cpuid(void **state)
 
 enum access { NONE, READ_ONLY, READ_WRITE, WRITE_ONLY };
 
-/* What the manual says of a register: is it there, and which bits it accepts. */
+/* The manual's rule for a register: whether it exists, and the bits it accepts. */
 static enum access expect(uint32_t msr, int version, int n_gp, int n_fixed,
 			  uint64_t caps, uint64_t *bits)
 {

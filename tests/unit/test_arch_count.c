@@ -16,7 +16,7 @@
 
 static void test_gates(void **state)
 {
-	/* what each counter counts after 10 kernel and 1 user occurrences */
+	/* count of each counter after 10 kernel and 1 user occurrences */
 	static const struct {
 		int line, version;
 		uint64_t evtsel, fixed_ctrl, global, status_set;
@@ -103,7 +103,9 @@ static void test_event_life(void **state)
 	fake_tick(f, VPMU_BANK_USER, 9);
 	assert_int_equal(fake_rd(f, PMC), 9);
 
-	/* another selector, another ring: made anew, the value goes on */
+	/*
+	 * another selector, another ring: the event is created again, the value continues
+	 */
 	fake_wr(f, EVTSEL, BRANCHES | EN_USR);
 	fake_wr(f, EVTSEL, BRANCHES | EN_OS);
 	assert_int_equal(f->n_create, 4);
@@ -139,8 +141,8 @@ static void test_event_life(void **state)
 }
 
 /*
- * What is parked goes after a whole slice in which neither its counter nor its
- * selector was written; reads do not keep it, gates do not matter.
+ * A parked event goes after a whole slice in which neither its counter nor its selector
+ * was written; reads do not keep it, gates do not matter.
  */
 static void test_slice(void **state)
 {
@@ -181,7 +183,7 @@ static void test_slice(void **state)
 	assert_int_equal(fake_rd(f, PMC), 5);
 	assert_int_equal(fake_rd(f, FIXED + 1), 6);
 
-	/* used again in time, it stays; too late, it is made anew and goes on */
+	/* used again in time, it stays; too late, it is created again and continues */
 	fake_wr(f, FIXED_CTRL, 0x000);
 	assert_true(vpmu_arch_slice(f->v));
 	fake_wr(f, GLOBAL, BIT(32) | 1);
@@ -478,7 +480,7 @@ static void test_smm(void **state)
 	vpmu_arch_smm(f->v, false);
 	assert_int_equal(fake_rd(f, GLOBAL), 1);
 
-	/* what the handler sets counts until RSM */
+	/* counters that the handler enables count until RSM */
 	vpmu_arch_smm(f->v, true);
 	fake_wr(f, GLOBAL, 1);
 	fake_wr(f, DEBUGCTL, 0);
@@ -512,7 +514,7 @@ static void test_smm_freeze(void **state)
 	fake_free(f);
 }
 
-/* What cannot be counted ---------------------------------------------------- */
+/* Uncounted events ----------------------------------------------------------- */
 
 static void test_told(void **state)
 {
@@ -523,7 +525,7 @@ static void test_told(void **state)
 	(void)state;
 	assert_false(vpmu_arch_told(f->v, 0, &told));
 	fake_wr(f, EVTSEL, LLC_MISS | EN_ALL);
-	fake_wr(f, EVTSEL, LLC_MISS | EN_ALL | INT); /* the same: not told again */
+	fake_wr(f, EVTSEL, LLC_MISS | EN_ALL | INT); /* unchanged: not reported again */
 	fake_wr(f, GLOBAL, 0);
 	fake_wr(f, GLOBAL, 1);
 	assert_int_equal(f->n_create, 1);
@@ -563,7 +565,7 @@ static void test_told(void **state)
 	fake_free(f);
 }
 
-/* From a selector that nobody counts straight to one that somebody does. */
+/* From an uncounted selector straight to a counted one. */
 static void test_told_then_counted(void **state)
 {
 	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);
@@ -623,7 +625,7 @@ static void test_nth_create_fails(void **state)
 		}
 }
 
-/* An event that cannot be enabled is enabled anew when its gate opens again. */
+/* An event that cannot be enabled is tried again when its gate opens again. */
 static void test_enable_fails(void **state)
 {
 	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);

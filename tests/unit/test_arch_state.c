@@ -324,7 +324,7 @@ static void test_hostile(void **state)
 		memcpy(exact, good, i);
 		refused(g, exact, i, -VPMU_EINVAL);
 		if (i >= 16) {
-			put(exact + 8, i, 4); /* as if that were all */
+			put(exact + 8, i, 4); /* a state that claims to end here */
 			refused(g, exact, i, -VPMU_EINVAL);
 		}
 		test_free(exact);
@@ -443,7 +443,7 @@ static uint32_t any_msr(void)
 	}
 }
 
-/* The same operation on both. */
+/* Do one operation on both. */
 static void both(struct machine *a, struct machine *b)
 {
 	enum vpmu_signal kind = VPMU_SIGNAL_INSTRUCTIONS + rng() % 10;
@@ -503,8 +503,8 @@ static void same(struct machine *a, struct machine *b)
 }
 
 /*
- * One machine runs on; the other is saved and loaded into a new one again and
- * again. Nobody can tell them apart, phases of scaled events included.
+ * One machine runs on; the other is saved and loaded into a new one again and again. They
+ * cannot be told apart, phases of scaled events included.
  */
 static void test_goes_on(void **state)
 {

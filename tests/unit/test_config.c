@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Configurations that an embedder cannot have: one field of a good one wrong at a time,
- * with and without somebody who wants to know why.
+ * Invalid configurations of an embedder: one field of a good one is wrong at a time, with
+ * and without a request for the reason.
  */
 #include "unit.h"
 
@@ -196,7 +196,7 @@ static void test_pv_vcpu(void **state)
 	assert_null(pv_rig_free(r));
 }
 
-/* What a model's file may not say. */
+/* Errors that a model's file may not have. */
 static void test_models(void **state)
 {
 	const struct vpmu_model *intel = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106);

@@ -122,7 +122,7 @@ static void test_init_fails(void **state)
 
 	cfg.ops = NULL;
 	assert_int_equal(vpmu_direct_init(&d, &cfg), -VPMU_EINVAL);
-	/* What the caller has put into overflow and owner is not used. */
+	/* The caller's overflow and owner are not used. */
 	cfg = r->d.silicon.cfg;
 	cfg.overflow = NULL, cfg.owner = NULL;
 	assert_int_equal(vpmu_direct_init(&d, &cfg), 0);
@@ -372,7 +372,7 @@ static void test_load_malformed(void **state)
 	expect_load(r, buf, used, 0);
 }
 
-/* What an earlier library saved, with fewer signals: the rest goes on at 0. */
+/* A state that an earlier library saved, with fewer signals: the others continue at 0. */
 static void test_load_fewer_signals(void **state)
 {
 	struct rig *r = *state;
@@ -383,7 +383,7 @@ static void test_load_fewer_signals(void **state)
 	assert_int_equal(vpmu_silicon_total(&r->d.silicon, VPMU_SIGNAL_BRANCHES, 0), 0);
 }
 
-/* What earlier libraries do not know is there when it has happened. */
+/* Signals that earlier libraries lack are saved once they have occurred. */
 static void test_load_inserts(void **state)
 {
 	struct rig *r = *state;

@@ -256,7 +256,7 @@ static const struct resolved resolved[] = {
 	{ 106, 0x00c4 | CMASK(2) | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, DEFINED },
 	{ 106, 0x013c | CMASK(2) | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, DEFINED },
 	{ 106, 0x00c0 | CMASK(1) | VPMU_EVTSEL_INV, -1, 0, 0, NONE },
-	/* What Linux takes for cycles with PEBS. */
+	/* the event that Linux uses for cycles with PEBS */
 	{ 60, 0x01c2 | CMASK(16) | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, DEFINED },
 	{ 85, 0x01c0 | CMASK(32) | VPMU_EVTSEL_INV, -1, S(INSTRUCTIONS), 0, DEFINED },
 	{ 60, 0x01c2 | CMASK(15) | VPMU_EVTSEL_INV, -1, 0, 0, NONE },
@@ -293,7 +293,7 @@ static void test_resolve(void **state)
 #define U(name)	VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(VPMU_UARCH_##name))
 #define INV	VPMU_EVTSEL_INV
 
-/* What a model of the micro-architecture adds. */
+/* Events that a model of the micro-architecture adds. */
 static const struct resolved modelled[] = {
 	{ 106, 0x412e, -1, U(READ_DRAM) | U(RFO_DRAM) | U(CODE_DRAM), 0, MODELLED },
 	{ 106, 0x4f2e, -1, U(READ_LLC) | U(RFO_LLC) | U(CODE_LLC) | U(READ_DRAM) |
@@ -323,7 +323,7 @@ static const struct resolved modelled[] = {
 	{ 106, 0x00c0 | CMASK(16), -1, 0, 0, DEFINED },
 	{ 106, 0x00c0 | CMASK(16) | INV, -1, S(CYCLES), 0, MODELLED },
 	{ 106, 0x00c0 | CMASK(15) | INV, -1, 0, 0, NONE },
-	/* Still nobody. */
+	/* still not counted */
 	{ 106, 0x01c3, -1, 0, 0, NONE },
 	{ 106, 0x04d3, -1, 0, 0, NONE },
 };
@@ -408,7 +408,7 @@ static void test_resolve_missing_signals(void **state)
 	}
 }
 
-/* What the architecture says about the kinds, whatever the encodings. */
+/* Check the architecture's rules about the kinds, whatever the encodings. */
 static void test_kinds_add_up(void **state)
 {
 	static const uint16_t cond = 0x11c4, taken = 0x01c4, not_taken = 0x10c4;
@@ -526,7 +526,7 @@ static void test_broken_amd(void **state)
 	expect_wrong_amd(&b, "event of all of the vendor's CPUs missing", 4);
 }
 
-/* What AMD's events count, on CPUs that have them. */
+/* Counts of AMD's events, on CPUs that have them. */
 static void test_amd_resolve(void **state)
 {
 	static const struct {

@@ -132,7 +132,7 @@ static void select_events(struct pebs_rig *r)
 	wr(r, FIXED_CTRL, 3);
 }
 
-/* What a counter and its registers of losses say. */
+/* The values of a counter and its registers of losses. */
 struct counted {
 	uint64_t count, enabled, running;
 	uint8_t latest;
@@ -272,7 +272,7 @@ static void pebs_start(struct pebs_rig *r)
 	wr(r, GLOBAL, 1);
 }
 
-/* What is published are whole records, of instructions that there were. Returns how many. */
+/* Published are complete records, of instructions that ran. Returns their number. */
 static unsigned int pebs_check(const struct pebs_rig *r, uint64_t first)
 {
 	uint64_t index = pebs_rig_load(r, DS + 0x28), at, ip;
@@ -640,7 +640,7 @@ static void test_pv_2(void **state)
 	each_call(pv_2);
 }
 
-/* Of version 1 the codes are all that a guest is told. */
+/* In version 1 the guest only learns the error codes. */
 static void documented_1(int64_t ret, bool open)
 {
 	if (!faults.at)
@@ -777,7 +777,7 @@ static void pv_move(void)
 	memcpy(a->ram, b->ram, PV_RIG_RAM);
 	pv_rig_service(b, 0);
 	pv_rig_run_branches(b, 0, 20);
-	if (ret) /* nothing is mapped any more */
+	if (ret) /* nothing is mapped now */
 		assert_memory_equal(a->ram, b->ram, PV_RIG_RAM);
 	calls_succeed();
 	if (!ret) {
@@ -803,7 +803,9 @@ static void test_pv_move(void **state)
 	each_call(pv_move);
 }
 
-/* What goes away or jumps, while everything is asked for rightly --------------------- */
+/*
+ * Failing providers and clocks, with correct calls ------------------------------------
+ */
 
 /* The host's events die: lost and told, and counting again when a gate opens. */
 static void test_arch_dies(void **state)
@@ -865,8 +867,8 @@ static void test_pv_dies(void **state)
 }
 
 /*
- * What was throttled cannot be enabled again when its slice is over: lost, and told so,
- * until its guest's next try.
+ * A throttled event cannot be enabled again when its slice is over: it is lost, and
+ * reported so, until its guest's next try.
  */
 static void throttled(struct pv_rig *r, struct vpmu_provider *provider, bool on)
 {

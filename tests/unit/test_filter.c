@@ -52,7 +52,7 @@ static void test_check(void **state)
 		{ __LINE__, DENY, MASKED, 300, 0xc0, 0 },
 		{ __LINE__, ALLOW, 0, 301, 0xc0, -VPMU_E2BIG },
 		{ __LINE__, ALLOW, MASKED, UINT32_MAX, 0xc0, -VPMU_E2BIG },
-		/* what cannot match is no error, unless entries are masked */
+		/* an entry that cannot match is no error, unless entries are masked */
 		{ __LINE__, ALLOW, 0, 1, ~0ull, 0 },
 		{ __LINE__, ALLOW, MASKED, 1, ~0ull, -VPMU_EINVAL },
 		{ __LINE__, ALLOW, MASKED, 1, 0xff80000f0000ffffull, 0 },
@@ -102,10 +102,10 @@ static void test_events(void **state)
 		{ __LINE__, 0, 0x00c4, { 0x01c4 }, false },
 		{ __LINE__, 0, 0x00c4, { 0x01c4, 0x02c4, 0x00c4 }, true },
 		{ __LINE__, 0, 0x00c5, { 0x00c4 }, false },
-		/* what else the guest's selector says does not matter */
+		/* other bits of the guest's selector do not matter */
 		{ __LINE__, 0, 0xffff00c4, { 0x00c4 }, true },
 		{ __LINE__, 0, 0xfff0000000000000ull | 0x00c4, { 0x00c4 }, true },
-		/* of an entry it does: it matches nothing */
+		/* other bits of an entry do: it matches nothing */
 		{ __LINE__, 0, 0x00c4, { 0x4000c4 }, false },
 		{ __LINE__, 0, 0x4000c4, { 0x4000c4 }, false },
 		{ __LINE__, 0, 0x00c4, { 0xff000000000000c4ull }, false },
@@ -147,7 +147,7 @@ static void test_events(void **state)
 
 			while (f.n_events < 3 && row[i].entry[f.n_events])
 				f.n_events++;
-			f.fixed_bitmap = i & 1 ? ~0u : 0; /* of no meaning here */
+			f.fixed_bitmap = i & 1 ? ~0u : 0; /* without meaning here */
 			assert_int_equal(vpmu_filter_check(&f), 0);
 			if (vpmu_filter_allows(&f, row[i].event, -1) !=
 			    (row[i].listed == (action == ALLOW)))
@@ -236,7 +236,10 @@ static void test_at_run_time(void **state)
 	assert_int_equal(fake_events(f), 1);
 	expect_loss(f, 2, VPMU_LOSS_FILTERED, 1);
 
-	/* nothing denied was told as what nobody counts, nor is that told twice */
+	/*
+	 * no denied event was reported as uncounted, nor is an uncounted one reported
+	 * twice
+	 */
 	assert_true(vpmu_arch_told(f->v, 0, &told));
 	assert_int_equal(told.select, LLC_MISS);
 	assert_int_equal(told.times, 1);
@@ -255,7 +258,7 @@ static void test_at_run_time(void **state)
 	fake_free(f);
 }
 
-/* From one selector to another: to one denied, to one that nobody counts. */
+/* From one selector to another: to a denied one, to an uncounted one. */
 static void test_selectors(void **state)
 {
 	static const uint64_t only[] = { ENTRY(0xc0, 0xff, 0, 0), ENTRY(0x2e, 0, 0, 0) };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Saved states of released versions of the format stay loadable (docs/STATE.md): for
- * each file in tests/unit/golden a PMU that has lived through what the file's had, and
- * one that loads it, go on identically.
+ * Saved states of released versions of the format stay loadable (docs/STATE.md): for each
+ * file in tests/unit/golden, a PMU with the history of the file's, and one that loads the
+ * file, continue identically.
  *
- *	test_golden --write FOLDER	makes the files anew, for a new version
+ *	test_golden --write FOLDER	writes the files again, for a new version
  */
 #include "unit.h"
 
@@ -199,7 +199,7 @@ static void test_arch(void **unused)
 	}
 }
 
-/* What is missing is named. */
+/* A missing feature is named. */
 static void test_names(void **unused)
 {
 	static const struct {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What a guest learns of its host and its neighbours: nothing, but that it has lost a
+ * A guest learns nothing of its host and its neighbours, except that it has lost a
  * counter and for how long. A guest does the same things alone, and beside another
- * guest's vCPU on its CPU and a host that counts; all that it can read is compared.
+ * guest's vCPU on its CPU and a host that counts; everything that it can read is
+ * compared.
  */
 #include "unit.h"
 
@@ -195,7 +196,10 @@ static void look(struct host *h, struct seen *s)
 	s->word[s->n++] = h->guest[0].n_pmi;
 }
 
-/* What guest 0 does, always the same; @seed: what the others do between, or NULL. */
+/*
+ * The actions of guest 0, always the same; @seed: actions of the others in between, or
+ * NULL.
+ */
 static void life(struct host *h, uint64_t *seed, struct seen *s)
 {
 	unsigned int turn, i;
@@ -219,7 +223,7 @@ static void life(struct host *h, uint64_t *seed, struct seen *s)
 	}
 }
 
-/* Not one bit differs, whoever else is there and whatever memory held before. */
+/* Not one bit differs, whatever else runs and whatever memory held before. */
 static void test_nothing_of_others(void **state)
 {
 	struct seen *s = test_calloc(2, sizeof(*s));
@@ -246,7 +250,9 @@ static void test_nothing_of_others(void **state)
 	test_free(s);
 }
 
-/* What is lost to the host says that, and how long; the count is the guest's own part. */
+/*
+ * A loss to the host is reported, with its duration; the count is the guest's own part.
+ */
 static void test_losses_only(void **state)
 {
 	struct host *h = host_new(0xa5);

@@ -98,7 +98,7 @@ static void faults(struct machine *m, uint32_t msr, uint64_t value)
 	assert_int_equal(vpmu_arch_wrmsr(m->v, msr, value), VPMU_FAULT);
 }
 
-/* By us, or by whoever has the registers that are not ours. */
+/* Refused by us, or by the owner of registers that are not ours. */
 static void refused(struct machine *m, uint32_t msr)
 {
 	assert_int_not_equal(vpmu_arch_wrmsr(m->v, msr, 0), VPMU_HANDLED);
@@ -224,7 +224,7 @@ static void test_no_filter(void **state)
 	machine_free(m);
 }
 
-/* What an engine writes of a branch that is not far, by hand. */
+/* An engine's entry of a branch that is not far, written by hand. */
 static void test_near(void **state)
 {
 	static const int32_t by[] = {
@@ -255,8 +255,8 @@ static void test_near(void **state)
 #define INSERTS		0x20cc	/* MISC_RETIRED.LBR_INSERTS */
 
 /*
- * What is pushed counts, and neither what is dropped, taken away, nor written; its
- * overflow is the one push that it has to be.
+ * Pushes count; dropped, removed and written entries do not. The overflow comes at the
+ * push that it has to be.
  */
 static void test_inserts(void **state)
 {
@@ -499,7 +499,10 @@ static void test_reset(void **state)
 	}
 }
 
-/* Older formats: so many entries from there on, what of FROM is address, SELECT's bits. */
+/*
+ * Older formats: number of entries, address of the first, address bits of FROM, SELECT's
+ * bits.
+ */
 static const struct old {
 	uint8_t model;
 	unsigned int n;
@@ -608,7 +611,7 @@ static void test_amd(void **state)
 	assert_int_equal(rd(m, 0xc0000300), 0);
 	go(m, 1);
 	assert_int_equal(rd(m, AMD_TO(0)), AMD_VALID | 0x2000);
-	/* What is written is read; one half leaves the other. */
+	/* A written value can be read; one half leaves the other. */
 	wr(m, AMD_FROM(1), AMD_VALID | 5);
 	assert_int_equal(rd(m, AMD_FROM(1)), AMD_VALID | 5);
 	assert_int_equal(rd(m, AMD_TO(1)), AMD_VALID | 0x1014);

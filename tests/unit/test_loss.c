@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What a guest is told of its losses: the block's leaves and registers, times to
- * the tick, reasons, generations, the PMI, retries, saving and loading.
+ * The report of its losses to a guest: the block's leaves and registers, times to the
+ * tick, reasons, generations, the PMI, retries, saving and loading.
  *
- * The fake's clock is anything while it is not held, so that a time that is
- * taken without holding it shows.
+ * The fake's clock is arbitrary while it is not held, so that a time that is taken
+ * without holding it shows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #include "script.h"
 #include "unit.h"
 
-/* As docs/GUEST-LOSS.md prints them. */
+/* Numbers as docs/GUEST-LOSS.md prints them. */
 #define GENERATION	0x56504d00u
 #define LOST		0x56504d01u
 #define CTRL		0x56504d02u
@@ -326,13 +326,13 @@ static void events(struct fake *f)
 	lose(f, 0, VPMU_EVENT_ERROR);
 	tick(f, 2);
 	TIMES(0, 17, 10);
-	/* made anew for another event, which counts */
+	/* created again for another event, which counts */
 	fake_wr(f, EVTSEL, BRANCHES | EN_ALL);
 	TIMES(0, 17, 10);
 	tick(f, 3);
 	TIMES(0, 20, 13);
 	assert_int_equal(f->n_release, 1);
-	/* one that nobody counts: enabled all the same */
+	/* an uncounted one: enabled all the same */
 	fake_wr(f, EVTSEL, LLC_MISS | EN_ALL);
 	tick(f, 10);
 	TIMES(0, 30, 13);
@@ -404,7 +404,7 @@ static void test_cheap(void **state)
 	vpmu_arch_service(f->v);
 	fake_wr(f, EVTSEL, BRANCHES);
 	assert_int_equal(f->n_clock + f->n_state, 0);
-	/* nor is the clock held by one that nobody counts, and that was off before */
+	/* nor does an uncounted one hold the clock that was off before */
 	fake_wr(f, GLOBAL, BIT(32));
 	for (i = 0; i < 6; i++)
 		fake_wr(f, EVTSEL + i, 0);
@@ -450,7 +450,7 @@ static void reasons(struct fake *f)
 	LOSS(9, 1, 1, 1);
 	assert_int_equal(fake_rd(f, GENERATION), 4);
 	assert_int_equal(fake_rd(f, LOST), BIT(33) | BIT(7) | BIT(2) | BIT(0));
-	/* the same said twice is no change */
+	/* reported twice it is no change */
 	lose(f, 0, VPMU_EVENT_INACTIVE);
 	lose(f, 9, VPMU_EVENT_ERROR);
 	fake_wr(f, EVTSEL + 2, LLC_MISS | EN_ALL | INT);
@@ -518,7 +518,7 @@ static void test_no_counter(void **state)
 	}
 }
 
-/* What was lost comes back by the guest's doing, never of its own accord. */
+/* A lost event comes back by the guest's doing, never of its own accord. */
 static void retry(struct fake *f)
 {
 	uint32_t n, how;
@@ -569,7 +569,7 @@ static void retry(struct fake *f)
 		assert_int_equal(fake_rd(f, LOST), 0);
 		assert_int_equal(fake_events(f), 3);
 	}
-	/* what could not be made, in the same ways */
+	/* an event that could not be created comes back in the same ways */
 	f->fail_create = 1;
 	f->fail_code = -VPMU_EBUSY;
 	fake_wr(f, EVTSEL, BRANCHES | EN_ALL);
@@ -639,7 +639,7 @@ static void pmi(struct fake *f)
 	fake_wr(f, EVTSEL + 2, INSTRUCTIONS | EN_ALL);
 	fake_service(f);
 	assert_int_equal(f->n_pmi, 5);
-	/* what nobody counts, or the filter denies, is no loss of this kind */
+	/* an uncounted or denied event is no loss of this kind */
 	fake_wr(f, EVTSEL + 2, LLC_MISS | EN_ALL);
 	fake_service(f);
 	assert_int_equal(f->n_pmi, 5);
@@ -712,7 +712,7 @@ static struct fake *busy(int n_gp, int n_fixed, bool running)
 	return f;
 }
 
-/* Where the same counter is taken nothing has changed; where it is free it is found. */
+/* If the same counter is taken, nothing has changed; if it is free, it is found. */
 static void test_save_load(void **state)
 {
 	uint8_t one[SAVED_MAX], two[SAVED_MAX];
@@ -814,7 +814,8 @@ static void put(uint8_t *p, uint64_t value, int bytes)
 /* Each field out of its range, one at a time; and truncated anywhere. */
 static void test_fields(void **state)
 {
-	enum { BYTES = 24 + 5 * 24, PMC3 = 24 + 3 * 24, MODEL = 16 + 8 /* behind it */ };
+	/* A size and two offsets; the model follows the section's head. */
+	enum { BYTES = 24 + 5 * 24, PMC3 = 24 + 3 * 24, MODEL = 16 + 8 };
 	static const struct {
 		int line, at, bytes;
 		uint64_t value;
@@ -860,7 +861,7 @@ static void test_fields(void **state)
 		}
 		assert_int_equal(g->batch, 0);
 	}
-	/* a due PMI that nobody asked for */
+	/* a due PMI that was not requested */
 	memcpy(buf, good, used);
 	put(buf + body + 4, 1, 4);
 	put(buf + body + 8, 0, 8);
@@ -907,7 +908,7 @@ static void test_hostile(void **state)
 
 		memcpy(exact, good, i);
 		if (i >= 12)
-			put(exact + 8, i, 4); /* as if that were all */
+			put(exact + 8, i, 4); /* a state that claims to end here */
 		assert_int_equal(vpmu_arch_load(g->v, exact, i), -VPMU_EINVAL);
 		free(exact);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What the architectural PMU has where the engine feeds a model of the micro-architecture. */
+/* The architectural PMU over an engine that feeds a model of the micro-architecture. */
 #include "pebs_rig.h"
 
 #include <vpmu/state.h>
@@ -78,8 +78,11 @@ static void test_offcore(void **state)
 	static const struct {
 		uint8_t model;
 		uint64_t event, response;
-		uint64_t want; /* of 1 read from the last level, 10 from memory, 100 and
-				  1000 written, 10000 and 100000 of code */
+		/*
+		 * Sum of 1 for each read from the last level, 10 from memory, 100 and
+		 * 1000 for writes, 10000 and 100000 for code.
+		 */
+		uint64_t want;
 	} row[] = {
 		{ ICELAKE, 0x01b7, 0x3fc0010001, 11 },
 		{ ICELAKE, 0x01bb, 0x3ffc020001, 10 },
@@ -225,7 +228,7 @@ static uint64_t rdpmc(struct pebs_rig *r, uint32_t idx)
 	return value;
 }
 
-/* As Linux begins: the counter and the metrics zeroed, in that order. */
+/* Linux begins like this: it zeroes the counter and the metrics, in that order. */
 static void topdown_begin(struct pebs_rig *r)
 {
 	wr(r, VPMU_MSR_FIXED_CTR_CTRL, 0xb000);
@@ -263,14 +266,14 @@ static void test_topdown(void **state)
 	assert_int_equal(rd(r, METRICS), rdpmc(r, 0x20000000));
 	r = moved(r, ICELAKE);
 	assert_int_equal(rd(r, METRICS), 128 | 25 << 8 | 38 << 16 | 64ull << 24);
-	/* What is not enabled stands still; with the counter alone, so do the metrics. */
+	/* Disabled, both stand still; with the counter alone, so do the metrics. */
 	wr(r, VPMU_MSR_GLOBAL_CTRL, 0);
 	classes(r, 1000, 0, 0, 0);
 	wr(r, VPMU_MSR_GLOBAL_CTRL, EN_SLOTS);
 	classes(r, 0, 1000, 0, 0);
 	assert_int_equal(rd(r, SLOTS_CTR), 1100);
 	assert_int_equal(rd(r, METRICS), 128 | 25 << 8 | 38 << 16 | 64ull << 24);
-	/* Begun anew, and any split is 255 together. */
+	/* After a new begin any split adds up to 255. */
 	for (i = 1; i < 40; i++) {
 		topdown_begin(r);
 		classes(r, i * 7919 % 101, i * 104729 % 97, i * 1299709 % 89, i);
@@ -278,7 +281,7 @@ static void test_topdown(void **state)
 		sum = (value & 0xff) + (value >> 8 & 0xff) + (value >> 16 & 0xff) + (value >> 24);
 		assert_int_equal(sum, 255);
 	}
-	/* What a guest restores goes on from there. */
+	/* Values that a guest restores continue from there. */
 	wr(r, VPMU_MSR_GLOBAL_CTRL, 0);
 	wr(r, SLOTS_CTR, 255000);
 	wr(r, METRICS, 200 | 55ull << 24);
@@ -331,7 +334,10 @@ static void test_topdown_overflow(void **state)
 	pebs_rig_free(r);
 }
 
-/* A counter that is off and gets another value begins anew; one that goes on does not. */
+/*
+ * A disabled counter that gets another value begins a new measurement; one that continues
+ * does not.
+ */
 static void test_restarted(void **state)
 {
 	struct pebs_rig *r = pebs_rig_new_uarch(ICELAKE);

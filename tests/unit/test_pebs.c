@@ -175,7 +175,7 @@ static void replace(struct pebs_rig *r, const struct vpmu_arch_config *cfg)
 	assert_int_equal(vpmu_arch_init(r->v, cfg, NULL), 0);
 }
 
-/* How wide an address may be, in the register and in a saved state. */
+/* The width of an address, in the register and in a saved state. */
 static void test_linear(void **state)
 {
 	static const struct { uint8_t given, bits; } row[] = { { 0, 48 }, { 48, 48 }, { 57, 57 } };
@@ -449,7 +449,7 @@ static void test_off_for_a_moment(void **state)
 	pebs_rig_run(r, 1);
 	assert_int_equal(ds_index(r), BUFFER + 32);
 	assert_int_equal(pebs_rig_load(r, BUFFER + 8), RIG_CODE + 4 * n);
-	/* a value that it writes begins anew */
+	/* a value that it writes begins a new measurement */
 	pebs_rig_run(r, 5);
 	assert_true(r->script.watch);
 	wr(r, A_PMC, -(uint64_t)2 & MASK48);
@@ -651,7 +651,7 @@ static void test_hostile(void **state)
 	lost(DS, BUFFER, end, 1, RIG_MMIO, false, true);
 	lost(DS, BUFFER + 16, end, 2, RIG_UNMAPPED, false, true);
 	lost(DS, BUFFER + 16, end, 2, RIG_READ_ONLY, false, true);
-	/* where there is nothing at all */
+	/* an address without anything */
 	lost(DS, end, ~(uint64_t)0, -1, RIG_WRITABLE, false, true);
 	lost(DS, 0x8000000000000000, ~(uint64_t)0, -1, RIG_WRITABLE, false, true);
 	/* the area itself */
@@ -714,7 +714,7 @@ static void test_state(void **state)
 		a = sampling(3, 5);
 		pebs_rig_run(a, left + 1);
 	}
-	/* what somebody has changed is refused, or is valid; never half taken */
+	/* a modified state is refused, or is valid; it is never loaded in part */
 	for (i = 0; i < used; i++) {
 		buf[i] ^= 0x81;
 		b = pebs_rig_new(4, 0, NULL);

@@ -91,7 +91,7 @@ static void contend(size_t i, enum resource resource)
 	vpmu_perf_close(&r->ev[!loser]);
 	assert_states(r, contention[i].closed);
 
-	/* What waits comes back by the timer, what is in error by an enable only. */
+	/* Waiting events come back by the timer, events in error by an enable only. */
 	rig_run(r, MUX);
 	vpmu_perf_sched_out(&r->cpu);
 	vpmu_perf_sched_in(&r->cpu, &r->task);
@@ -156,7 +156,7 @@ static void test_failure_blocks_list(void **state)
 	assert_states(r, "aeeiia");
 	rig_run(r, MUX); /* the first of CF goes to the end of its list */
 	assert_states(r, "aeeiai");
-	rig_run(r, MUX); /* ... and the one that counted behind it */
+	rig_run(r, MUX); /* ... and the one that counted after it */
 	assert_states(r, "aeeiia");
 	rig_free(r);
 }
@@ -185,7 +185,7 @@ static void test_error_stays(void **state)
 	rig_free(r);
 }
 
-/* A newcomer may move somebody rather than fail. */
+/* A newcomer may move another event rather than fail. */
 static void test_moves(void **state)
 {
 	struct rig *r = with_task(2);
@@ -324,7 +324,7 @@ static void test_group_all_or_nothing(void **state)
 	rig_free(r);
 }
 
-/* An install schedules anew even when the leader waits; an enable does not. */
+/* An install reschedules even when the leader waits; an enable does not. */
 static void test_sibling_of_waiting_leader(void **state)
 {
 	struct rig *r = with_task(2);
@@ -391,7 +391,7 @@ static void test_exclusive(void **state)
 	rig_free(r);
 }
 
-/* What is shared ---------------------------------------------------------------- */
+/* Shared resources -------------------------------------------------------------- */
 
 static void test_shared_values(void **state)
 {
@@ -579,7 +579,10 @@ static void test_other_cpu(void **state)
 	rig_free(r);
 }
 
-/* Operations of a batch are scheduled once: the older one has it, whoever came first. */
+/*
+ * Operations of a batch are scheduled once: the older event wins, in whatever order they
+ * came.
+ */
 static void test_batch(void **state)
 {
 	struct rig *r = with_task(1);

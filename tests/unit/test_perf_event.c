@@ -114,7 +114,7 @@ static int teardown(void **state)
 /* An event that tells of its overflows. */
 struct told {
 	uint32_t overflows; /* atomic */
-	pthread_t by;       /* who called, valid once overflows is not 0 */
+	pthread_t by;       /* calling thread, valid once overflows is not 0 */
 	struct vpmu_event *ev;
 };
 
@@ -171,7 +171,7 @@ static void destroy(struct told *t)
 	free(t->ev);
 }
 
-/* The test's time limit ends a wait in vain. */
+/* The test's time limit ends a wait for an event that does not come. */
 static void wait_for(uint32_t *n, uint32_t wanted)
 {
 	while (__atomic_load_n(n, __ATOMIC_ACQUIRE) < wanted)
@@ -327,7 +327,7 @@ static void test_release_ends_first_halves(void **state)
 		fault(3);
 		ops->release(t.ev);
 		after = t.overflows;
-		memset(t.ev, 0xa5, ops->event_size); /* who still calls crashes */
+		memset(t.ev, 0xa5, ops->event_size); /* a late call crashes */
 		sched_yield();
 		assert_int_equal(t.overflows, after);
 		free(t.ev);
@@ -379,7 +379,10 @@ static void test_overflow_by_signal(void **state)
 	vpmu_linux_fini(&provider);
 	assert_int_equal(start(SIGRTMIN + 3), 0);
 	assert_int_equal(sigaction(SIGRTMIN + 3, &sa, &old), 0);
-	/* Once in vain: pages of the program itself that are touched first are faults, too. */
+	/*
+	 * One run for warming up: first accesses to the program's own pages are faults,
+	 * too.
+	 */
 	create(&t, EVENT_FAULTS, 100, NULL);
 	ops->arm(t.ev, 10);
 	assert_int_equal(ops->enable(t.ev), 0);
@@ -430,7 +433,9 @@ static void burn(uint64_t ns)
 	       (uint64_t)now.tv_nsec - (uint64_t)from.tv_nsec < ns);
 }
 
-/* Who was never without a counter has run as long as it was enabled, to the ns. */
+/*
+ * An event that was never without a counter has run as long as it was enabled, to the ns.
+ */
 static void test_times(void **state)
 {
 	struct vpmu_provider *p = &provider.provider;
@@ -469,7 +474,7 @@ static void test_times(void **state)
 	destroy(&t);
 }
 
-/* What cannot be had is said with the cure. */
+/* An unsupported configuration is reported with the cure. */
 static void test_check(void **state)
 {
 	static const struct vpmu_linux_map nowhere = { EVENT_NOWHERE, -1, VPMU_QUALITY_EXACT,
@@ -570,7 +575,10 @@ static void test_arch_counts_by_perf_event_open(void **state)
 	struct guest g;
 
 	(void)state;
-	/* Once in vain: pages of the program itself that are touched first are faults, too. */
+	/*
+	 * One run for warming up: first accesses to the program's own pages are faults,
+	 * too.
+	 */
 	count_faults(&g);
 	fault(1);
 	rdmsr(&g, VPMU_MSR_PMC0);

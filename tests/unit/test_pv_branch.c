@@ -117,7 +117,7 @@ static void test_records(void **state)
 	jumps(37);
 	assert_int_equal(rig->vcpu[0].n_nmi, 2);
 	told_jumps(32, 45, VPMU_PV_BRANCHES_FROZEN);
-	/* Nobody has looked: what is there stays. */
+	/* The records were not read: they stay. */
 	jumps(40);
 	assert_int_equal(rig->vcpu[0].n_nmi, 3);
 	told_jumps(32, 45, VPMU_PV_BRANCHES_FROZEN);
@@ -130,7 +130,7 @@ static void test_records(void **state)
 	finish();
 }
 
-/* Of a group of kinds, those that are let through. */
+/* A group of kinds of which the selected ones are recorded. */
 static void test_filters(void **state)
 {
 	static const struct {
@@ -207,7 +207,7 @@ static void test_shared(void **state)
 	assert_int_equal(pv_rig_slot(r, 0, 1)->flags & VPMU_PV_SLOT_LOST, 0);
 	jumps(3);
 	told_jumps(3, 3, VPMU_PV_BRANCHES_FROZEN);
-	/* What is lost records nothing. */
+	/* A lost event records nothing. */
 	must(pv_rig_op(VPMU_PV_CLOSE, 2));
 	must(pv_rig_op(VPMU_PV_DISABLE, 1));
 	assert_int_equal(r->vcpu[0].script.lbr.on, 0);
@@ -284,7 +284,7 @@ static void test_state(void **state)
 	must(pv_rig_op(VPMU_PV_RESUME, 0));
 	jumps(40);
 	told_jumps(32, 120, VPMU_PV_BRANCHES_FROZEN);
-	/* What is cut off or has too much is refused, and nothing changes. */
+	/* A truncated or overlong state is refused, and nothing changes. */
 	for (i = 0; i < n; i += 8)
 		assert_int_not_equal(vpmu_pv_vm_load(rig->vm, buf, i), 0);
 	finish();

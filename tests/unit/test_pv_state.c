@@ -173,7 +173,7 @@ static void test_goes_on(void **state)
 	}
 	save(a, &im[0]);
 	save(b, &im[1]);
-	memcpy(&bytes, im[0].state + 24, 4); /* of the VM's section, which comes first */
+	memcpy(&bytes, im[0].state + 24, 4); /* length of the VM's section, which comes first */
 	assert_true(bytes > 9 * 96);
 	assert_memory_equal(im[0].state + 16, im[1].state + 16, 16 + bytes);
 	done(a);
@@ -283,7 +283,7 @@ static void test_late(void **state)
 	done(r);
 }
 
-/* What nobody may count at the destination is lost there, and says so. */
+/* An event that cannot be counted at the destination is lost there, and says so. */
 static void test_elsewhere(void **state)
 {
 	static const uint64_t denied[] = { PV_INSTRUCTIONS };
@@ -337,7 +337,7 @@ static void test_elsewhere(void **state)
 
 #define EVENT(n)	(48 + (n) * 96u) /* number @n of a saved state's events */
 
-/* Where the first vCPU's fields are. */
+/* The offset of the first vCPU's fields. */
 static size_t vcpu_section(const struct image *im)
 {
 	size_t at = 16;
@@ -494,7 +494,10 @@ static void test_malformed(void **state)
 	test_free(im);
 }
 
-/* A selector of 12 bits, open and in vain: kept by AMD, and no selector of Intel's. */
+/*
+ * A selector of 12 bits, open and uncounted: AMD keeps it, and it is no selector of
+ * Intel's.
+ */
 static void test_amd(void **state)
 {
 	struct image *im = test_malloc(sizeof(*im));

@@ -255,7 +255,7 @@ static void test_32_bits(void **state)
 	memcpy(p + 12, &period, 8);
 	memset(p + 20, 0xff, 16); /* sample_type, read_format */
 	memcpy(p + 36, &flags, 8);
-	memset(p + 44, 0xff, 20); /* breakpoints, which nobody looks at */
+	memset(p + 44, 0xff, 20); /* breakpoints, which are ignored */
 	memcpy(rig->ram + 4096, &sentinel, 4);
 	call.arg[0] = VPMU_PV1_OPEN | 1ull << 60;
 	call.arg[1] = PV_RIG_PARAMS | 1ull << 61;

@@ -180,7 +180,7 @@ static void test_doorbell(void **state)
 	assert_int_equal(ring(BELL + 32, &call), VPMU_HANDLED);
 	assert_int_equal(call.result, VPMU_PV_HAS_DOORBELL);
 
-	/* What is wrong in the struct is answered; where there is none to write to, #GP. */
+	/* An error in the struct is answered; without a struct to write to, #GP. */
 	call.zero = 1;
 	assert_int_equal(ring(BELL, &call), VPMU_HANDLED);
 	assert_int_equal(call.result, -VPMU_PV_EINVAL);
@@ -313,7 +313,7 @@ static void test_count(void **state)
 	assert_int_equal(slot(0, 5)->count, 1107);
 	assert_int_equal(slot(0, 5)->running, 1107);
 	must(0, pv_rig_op(VPMU_PV_DISABLE, 1)); /* once more is nothing */
-	assert_false(rig->vcpu[0].vcpu.hold); /* nobody needs the clock */
+	assert_false(rig->vcpu[0].vcpu.hold); /* the clock is not needed */
 	must(0, pv_rig_enable(1, 5, 0, 0));
 	assert_true(rig->vcpu[0].vcpu.hold);
 	finish();
@@ -387,7 +387,7 @@ static void test_vector(void **state)
 static struct vpmu_trace_record traced[32];
 static unsigned int n_traced;
 
-/* Of silicon's counters there are others. */
+/* Other counters of silicon are ignored. */
 static void note_trace(void *ctx, const struct vpmu_trace_record *r)
 {
 	(void)ctx;
@@ -456,7 +456,7 @@ static void late_service(void *arg)
 	(void)arg;
 }
 
-/* What overflowed right before SETUP or RESET is told to nobody: no interrupt either. */
+/* An overflow right before SETUP or RESET is not reported: no interrupt either. */
 static void test_overflow_forgotten(void **state)
 {
 	unsigned int how;
@@ -532,7 +532,7 @@ static void test_throttle(void **state)
 	finish();
 }
 
-/* Who leads and is throttled stops its members, which are lost for so long. */
+/* A throttled leader stops its members, which are lost for that time. */
 static void test_throttled_leader(void **state)
 {
 	struct vpmu_pv_config cfg = { .overflows_max = 3, .features = VPMU_PV_HAS_GROUPS };
@@ -731,7 +731,7 @@ static void test_groups(void **state)
 	pv_rig_run(rig, 0, 10);
 	must(0, pv_rig_op(VPMU_PV_CLOSE, 1));
 	assert_int_equal(slot(0, 1)->count, 20);
-	/* Whose leader is closed is on its own. */
+	/* A member is on its own after its leader is closed. */
 	must(0, pv_rig_enable(2, 1, 0, 0));
 	pv_rig_run(rig, 0, 1);
 	must(0, pv_rig_op(VPMU_PV_DISABLE, 2));
@@ -789,7 +789,7 @@ static void test_other_vcpu(void **state)
 	fails(1, pv_rig_op(VPMU_PV_PERIOD, 1), VPMU_PV_EBUSY, WRONG(id));
 	must(1, pv_rig_op(VPMU_PV_CLOSE, 1));
 	assert_true(rig->vcpu[0].script.kicked);
-	/* Before its owner has serviced anything: not a byte is written any more. */
+	/* Before its owner has serviced anything, no byte is written. */
 	memset(pv_rig_page(rig, 0), 0x5a, 4096);
 	must(1, RAW(1)); /* the id is free at once */
 	pv_rig_run(rig, 0, 100);
@@ -866,7 +866,7 @@ static void test_errors(void **state)
 	fails(0, pv_rig_enable(20, 2, 0, 0), VPMU_PV_EBUSY, WRONG(slot));
 	must(0, RAW(1));
 	fails(0, pv_rig_enable(1, 3, 0, 0), VPMU_PV_EBUSY, WRONG(slot));
-	must(0, pv_rig_enable(20, 3, 0, 0)); /* where it is: no change */
+	must(0, pv_rig_enable(20, 3, 0, 0)); /* enabled where it is: no change */
 	must(0, pv_rig_op(VPMU_PV_CLOSE, 20));
 	fails(0, pv_rig_op(VPMU_PV_CLOSE, 20), VPMU_PV_ENOENT, WRONG(id));
 	finish();
@@ -908,7 +908,7 @@ static void test_batches(void **state)
 	assert_int_equal(pv_rig_batch(rig, 0, ops, VPMU_PV_BATCH_MAX), VPMU_PV_BATCH_MAX);
 	for (i = 0; i < VPMU_PV_BATCH_MAX; i++)
 		assert_int_equal(ops[i].result, i % 2 ? -VPMU_PV_EEXIST : 0);
-	/* The page of slots as a batch, and the other way round, hurts nobody but the guest. */
+	/* The page of slots as a batch, and vice versa, harms only the guest. */
 	assert_int_equal(batch_at(PV_RIG_SLOTS(0), 64 + 64, 1, 0), 1);
 	assert_int_equal(pv_rig_setup(rig, 0, at, 0), 0);
 	(void)pv_rig_do(rig, 0, pv_rig_enable(1, 0, 10, 10)); /* the slot is over it */
@@ -969,7 +969,7 @@ static void test_generic(void **state)
 static void test_generic_amd(void **state)
 {
 	static const struct {
-		uint8_t model; /* of family 25 */
+		uint8_t model; /* model of family 25 */
 		uint32_t type;
 		uint64_t config;
 		int result;
@@ -1251,7 +1251,7 @@ static void unlock_and_close(void *ctx)
 	memset(pv_rig_page(rig, 0), 0x5a, 4096);
 }
 
-/* Closed and opened anew by the other vCPU at each moment of an ENABLE. */
+/* The other vCPU closes and reopens the event at each moment of an ENABLE. */
 static void test_closed_meanwhile(void **state)
 {
 	unsigned int n, i, closed = 0;

@@ -142,7 +142,7 @@ static void test_difference(void **state)
 	use(r, 0, S(INSTRUCTIONS), VPMU_BANKS_USER, 0);
 	vpmu_script_run(&r->sc, USER, 1);
 	assert_int_equal(vpmu_silicon_read(&r->s, 0), 0);
-	/* Nobody wanted a deadline. */
+	/* No deadline was wanted. */
 	assert_int_equal(r->sc.n_deadline, 0);
 }
 
@@ -184,7 +184,7 @@ static void test_demand(void **state)
 	assert_true(r->sc.demand == 0);
 }
 
-/* What happened while nobody demanded it counts for nobody. */
+/* Occurrences of a signal that was not demanded count for no slot. */
 static void test_not_demanded_stands_still(void **state)
 {
 	struct rig *r = *state;
@@ -463,7 +463,7 @@ static void test_against_plain_counter(void **state)
 	against_plain(*state, 1, 60000);
 }
 
-/* The same with totals that a load has put somewhere else. */
+/* The comparison again, with totals that a load has moved. */
 static void test_against_plain_counter_rebased(void **state)
 {
 	struct rig *r = *state;
@@ -623,7 +623,7 @@ static void test_late_engine(void **state)
 	assert_int_equal(r->log[1].truth.word[VPMU_SIGNAL_INSTRUCTIONS][USER], 410);
 }
 
-/* What has wrapped is reported, whatever operation comes before the engine's call. */
+/* A wrap is reported, whatever operation comes before the engine's call. */
 static void test_late_engine_loses_nothing(void **state)
 {
 	struct rig *r = *state;
@@ -647,7 +647,7 @@ static void test_late_engine_loses_nothing(void **state)
 			vpmu_silicon_free(&r->s, 0);
 		else
 			use(r, 0, S(INSTRUCTIONS), VPMU_BANKS_USER, 0);
-		/* Who frees or configures anew wants no news of what was before. */
+		/* A slot that is freed or configured again gets no report of its past. */
 		assert_int_equal(r->n, i < 3 ? 1 : 0);
 		vpmu_silicon_expire(&r->s);
 		assert_int_equal(r->n, i < 3 ? 1 : 0);

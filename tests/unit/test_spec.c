@@ -13,7 +13,7 @@ static const struct vpmu_model *icelake(void)
 	return vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106);
 }
 
-/* What is wrong is under the carets; a '|' is a place of no length. */
+/* The carets mark the error; a '|' is a place of no length. */
 static void expect_place(const char *text, const struct vpmu_spec_error *err,
 			 const char *carets, const char *what)
 {

@@ -96,7 +96,7 @@ static void expect(const struct fake *f, unsigned int i, unsigned int type,
 			 r->what, (unsigned long long)r->a, (unsigned long long)r->b);
 }
 
-/* What was served, and only that. */
+/* Accesses that were served are traced, and only these. */
 static void test_exits(void **state)
 {
 	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);
@@ -158,7 +158,7 @@ static void test_interrupts_and_losses(void **state)
 	expect(f, 5, VPMU_TRACE_FOUND, 0, VPMU_LOSS_NONE, 20, 10);
 	expect(f, 6, VPMU_TRACE_EXIT, 0, VPMU_TRACE_WRMSR, GLOBAL, 0);
 
-	/* what is lost at a reset is not lost after it */
+	/* a counter lost at a reset is not lost after it */
 	fake_wr(f, GLOBAL, 0x2);
 	fake_wr(f, EVTSEL + 1, LLC_MISS | EN_ALL);
 	fake_tick(f, VPMU_BANK_USER, 4);

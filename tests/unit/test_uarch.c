@@ -64,7 +64,7 @@ static void store(struct rig *r, uint64_t at)
 
 static uint64_t count(struct rig *r, enum vpmu_uarch_count c);
 
-/* Of counts that follow one another. */
+/* The sum of consecutive counts. */
 static uint64_t sum(struct rig *r, enum vpmu_uarch_count first, enum vpmu_uarch_count last)
 {
 	uint64_t n = 0;
@@ -234,7 +234,7 @@ static void caches_agree_with_another_simulation(void **state)
 	*llc = (struct book){ .sets = small.llc.sets, .ways = small.llc.ways };
 	block(r, 0x400000, 1, 4, VPMU_UARCH_NO_BRANCH);
 	flush(r);
-	/* What fetching has brought is in L2 and beyond. */
+	/* A fetched line is in L2 and beyond. */
 	book_access(l2, 0x400000 / LINE);
 	book_access(llc, 0x400000 / LINE);
 	for (i = 0; i < 200000; i++) {
@@ -329,8 +329,10 @@ static void a_stream_runs_at_the_speed_of_memory(void **state)
 			block(r, 0x400000, 16, 40, VPMU_UARCH_JCC);
 		load(r, 0x1000000 + i * 8, 0);
 	}
-	/* 10 cycles a line; at the start of each page (of 64 lines) the stream is found
-	 * anew, by two misses, and nothing comes for the 200 cycles of one */
+	/*
+	 * 10 cycles a line; at the start of each page (of 64 lines) the stream is found
+	 * again, by two misses, and nothing comes for the 200 cycles of one
+	 */
 	close_to((double)count(r, VPMU_UARCH_CYCLES) / (double)lines, 10 + 200. / 64, 0.1);
 	assert_int_equal(count(r, VPMU_UARCH_LOAD_L1) + count(r, VPMU_UARCH_LOAD_FB), 7 * lines);
 	/* code is one more */
@@ -591,8 +593,8 @@ static void any_stream_is_gone_through_alike(void **state)
 /*
  * A program of hot and of colder places, where one load of @dependent waits for the one
  * before, or one of nothing but such loads, if that is 1. @forget has the model forget
- * before each word what it knows of places, by a page that nobody uses, so that it looks
- * up each. Blocks next to one another lie on lines of their own, one or two, as forgetting
+ * its known lines and blocks before each word, by unmapping an unused page, so that it
+ * looks up each. Adjacent blocks are on lines of their own, one or two, as forgetting
  * fetches a line once more.
  */
 static void a_program(struct rig *r, uint32_t blocks, uint32_t dependent, bool forget)
@@ -606,7 +608,7 @@ static void a_program(struct rig *r, uint32_t blocks, uint32_t dependent, bool f
 
 		n = spans[dependent == 1 ? 0 : random_below(&seed, 16) ? 2 : 3];
 		at = 0x400000 + 4 * LINE * random_below(&seed, n / (4 * LINE)) + 2 * LINE * (i & 1);
-		place = random_below(&seed, 8) ? at : i; /* what it is mostly, or another one */
+		place = random_below(&seed, 8) ? at : i; /* the usual target, or another one */
 		more = VPMU_UARCH_B_INSNS(1 + random_below(&place, 9)) |
 		       VPMU_UARCH_B_LENGTH(4 + random_below(&place, 2 * LINE - 4)) |
 		       VPMU_UARCH_B_BRANCH(dependent > 1 ? random_below(&place, 6)
@@ -672,7 +674,7 @@ static void what_is_known_of_places_changes_no_count(void **state)
 		a_program(r, 100000, cpu[i].dependent, true);
 		assert_memory_equal(&first, vpmu_uarch_counts(r->u), sizeof(first));
 	}
-	again(r); /* whose clean-up looks at one bank */
+	again(r); /* its clean-up looks at one bank */
 }
 
 /* Two blocks of each of two lines, in turns: where the line is another one it is fetched. */
@@ -696,7 +698,7 @@ static void a_line_is_fetched_once_until_another_one_is(void **state)
 	assert_int_equal(count(r, VPMU_UARCH_L1I_HIT) +
 			 sum(r, VPMU_UARCH_CODE_L2, VPMU_UARCH_CODE_DRAM), fetched + 1);
 	assert_int_equal(count(r, VPMU_UARCH_ITLB_WALK), 2);
-	for (i = 0; i < 4; i++) /* of which nothing has retired: no line is fetched */
+	for (i = 0; i < 4; i++) /* with no instruction retired, no line is fetched */
 		block(r, 0x400000, 0, 0, VPMU_UARCH_NO_BRANCH);
 	block(r, 0x400000, 2, 16, VPMU_UARCH_NO_BRANCH);
 	assert_int_equal(count(r, VPMU_UARCH_L1I_HIT) +
@@ -794,7 +796,7 @@ static void two_cpus_share_a_last_level(void **state)
 	free(llc);
 }
 
-/* Of one size. */
+/* Pages of one size. */
 static void a_tlb_holds_as_many_pages_as_it_has_entries(void **state)
 {
 	struct rig *r = *state;

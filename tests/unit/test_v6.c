@@ -177,7 +177,7 @@ static void test_versions(void **state)
 	assert_int_equal(ask(CLEARWATER, 7, &err), -VPMU_EOPNOTSUPP);
 	assert_int_equal(ask(SAPPHIRE, 6, &err), -VPMU_EOPNOTSUPP);
 	assert_int_equal(err.available, 5);
-	m = machine_of(GRANITE, 0, 0, -1); /* what the CPU has */
+	m = machine_of(GRANITE, 0, 0, -1); /* features of the CPU */
 	assert_true(vpmu_arch_cpuid(m->v, 0xa, 0, &r));
 	assert_int_equal(r.eax & 0xff, 5);
 	machine_free(m);
@@ -443,8 +443,8 @@ static void test_eq(void **state)
 {
 	static const struct {
 		int line;
-		uint64_t select; /* of branches */
-		uint64_t count;  /* of 10 branches in 30 instructions */
+		uint64_t select; /* selector of branches */
+		uint64_t count;  /* number of 10 branches in 30 instructions */
 		bool told;
 	} row[] = {
 		{ __LINE__, 0, 10, false },
@@ -671,8 +671,8 @@ static void test_reload_freeze(void **state)
 }
 
 /*
- * What it is for, as Linux programs it: a sample when of 100 branches at least 20 are
- * calls. Branches reload both; calls, which sample, reload branches.
+ * The use of reloading, as Linux programs it: a sample when of 100 branches at least 20
+ * are calls. Branches reload both; calls, which sample, reload branches.
  */
 static void test_reload_rate(void **state)
 {

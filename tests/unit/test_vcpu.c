@@ -33,7 +33,7 @@ static void vcpu_free(struct rig *r, struct vpmu_vcpu *v)
 	test_free(v);
 }
 
-/* As a front door makes them: pinned, off, with the guest's own counter number. */
+/* Attributes like a front door's: pinned, off, with the guest's own counter number. */
 static struct vpmu_event_attr k_attr(uint64_t select, int slot)
 {
 	struct vpmu_event_attr attr = rig_attr(TP, select).event;
@@ -278,7 +278,7 @@ static void test_host_excludes_guests(void **state)
 	rig_free(r);
 }
 
-/* A guest's time is the time in the guest, loaded or not, whoever else counts. */
+/* A guest's time is the time in the guest, loaded or not, whatever else counts. */
 static void test_guest_time(void **state)
 {
 	struct rig *r = rig_new(1, 0);
@@ -385,7 +385,7 @@ static void test_lbr_others(void **state)
 	static const struct {
 		bool newcomer;
 		enum vpmu_perf_class class;
-		const char *states; /* of the guest's, and of the host's */
+		const char *states; /* states of the guest's events, and of the host's */
 	} table[] = {
 		{ false, CF, "ai" }, { false, TP, "ea" }, { false, CP, "ea" },
 		{ true, CP, "ea" }, { true, CF, "ai" }, { true, TP, "ae" },
@@ -623,7 +623,7 @@ static uint64_t branches_of(struct rig *r)
 	return n;
 }
 
-/* Totals are the CPU's: they are taken where nobody else goes by them. */
+/* Totals are the CPU's: they are loaded if no other event depends on them. */
 static void test_load_totals(void **state)
 {
 	struct rig *r = rig_new(2, 0);

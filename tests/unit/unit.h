@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the unit tests share. */
+/* Helpers that the unit tests share. */
 #ifndef UNIT_H
 #define UNIT_H
 

@@ -186,7 +186,7 @@ t_two() {
 	check 'two/nothing is left' "$(gone || head -n 3 $vms)"
 }
 
-# What debugfs says of one VM: calls, overflows, NMIs.
+# statistics: debugfs' numbers of one VM: calls, overflows, NMIs.
 statistics() {
 	awk '$1 == "vcpu" { calls += $4; overflows += $8; nmis += $10 }
 		END { print calls, overflows, nmis }' "$1"
@@ -225,9 +225,9 @@ t_hostile() {
 	check 'hostile/nothing is left' "$(gone || head -n 3 $vms)"
 }
 
-# The module goes and comes while a guest samples. That guest's driver has to live with
-# it, and counts exactly after it has been loaded anew.
 # shellcheck disable=SC2016 # L2's
+# The module is unloaded and loaded while a guest samples. That guest's driver has to live
+# with it, and counts exactly after it has been loaded again.
 t_leave() {
 	local why='' l2
 	load

@@ -32,7 +32,7 @@ class Guest:
                                      stdout=subprocess.PIPE, bufsize=0)
 
     def round(self, kind=b"r"):
-        """What the guest says, and what is wrong with it."""
+        """The guest's report, and the errors in it."""
         self.qemu.stdin.write(kind)
         wrong = ""
         while True:

@@ -110,7 +110,7 @@ def damage(device, state, chance):
     for n in range(1000):
         bad = bytearray(state)
         for _ in range(chance.choice((1, 1, 2, 8))):
-            # Where something is: a state's slots are mostly zeros.
+            # Prefer offsets that have data: a state's slots are mostly zeros.
             where = chance.randrange(chance.choice((len(state), 300)))
             bad[where] = chance.choice((0, 1, 0x7f, 0x80, 0xff, chance.randrange(256)))
         before = device.save()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""What a guest loses to its host's events, and is told: cases for t-lost.sh.
+"""Losses of a guest to its host's events, and their report: cases for t-lost.sh.
 
 lost.py CASE...   VPMU_QEMU and VPMU_BUILD are as in guest.sh; works in the current
-directory, which the guest shares.
+                  directory, which the guest shares.
 """
 import json, os, re, socket, subprocess, sys, time
 
@@ -14,12 +14,12 @@ VPMU = f"{BUILD}/vpmu"
 KINDS = ["near_call", "cond", "near_taken"]
 EVENTS = [f"cpu0:br_inst_retired.{k}:pinned" for k in KINDS]
 
-# What pinned opens, in this order.
+# Events that pinned opens, in this order.
 PINNED = ["ALL_BRANCHES", "COND_TAKEN", "COND_NTAKEN", "COND", "NEAR_TAKEN", "NEAR_CALL",
           "NEAR_RETURN", "INDIRECT"]
 
-# What pinned retires beside its turns: starting, sleeping, asking for the time. It is
-# less than a hundred branches each time it sleeps, after a million turns.
+# Branches of pinned besides its turns: starting, sleeping, asking for the time. They are
+# fewer than a hundred each time it sleeps, after a million turns.
 BESIDE = 0.001
 
 # The program's start and end and each sleep belong to the time enabled, and the loop
@@ -78,7 +78,7 @@ def run(options, command, looping=None):
 
 
 def measure(name, options, ms, looping=None):
-    """What each counter counted and what happened; what vpmu lost says of it."""
+    """Each counter's count and the true one; and vpmu lost's report of it."""
     command = ["vpmu", "lost", "--json", "-o", "losses", "--", f"{BUILD}/guest/pinned",
                str(ms), "1000000"]
     out, err, status = run(options, command, looping)
@@ -240,7 +240,7 @@ def t_lbr():
 
 
 def t_policies():
-    """Where the guest owns the counters nothing is lost."""
+    """If the guest owns the counters, nothing is lost."""
     hosts = [e + ":H" for e in EVENTS]
     for policy, events in (("mediated", hosts), ("mediated", []), ("direct", []),
                            ("shared", [])):
@@ -251,7 +251,7 @@ def t_policies():
         counts, losses, err = found
         exact(f"{name} counts", counts, losses, range(8))
         same(f"{name} says nothing", [l for l in err if "lost" in l], [])
-        # Of what excludes guests nothing can happen here.
+        # An event that excludes guests counts nothing here.
         same(f"{name} host", [l.split()[-3:] for l in err if ":pinned" in l],
              [["<not", "counted>", "(0.00%)"]] * len(events))
     out, err, status = run(["--policy", "mediated", *event_options(EVENTS[:1])], ["true"])

@@ -148,12 +148,12 @@ def states(stream):
 
 
 class Guest:
-    """What it has said so far, on all consoles that it has had."""
+    """A guest's output so far, on all consoles that it has had."""
 
     def __init__(self):
         self.passed = collections.Counter()
         self.failed, self.last, self.seen, self.rest = [], "", 0, ""
-        self.now = ""  # what it samples with
+        self.now = ""  # event that it samples with
 
     def read(self, qemu):
         with open(qemu.log, "rb") as f:

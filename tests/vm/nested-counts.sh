@@ -18,7 +18,7 @@ else
 	echo "not ok without /dev/kvm: status $status: $said"
 fi
 
-# Who wins when L1 counts too, and whether its guest-only and host-only events add up.
+# The outcome when L1 counts too, and the sums of its guest-only and host-only events.
 "$selftest" --json >kvm.json && echo 'ok selftest' || echo "not ok selftest: status $?"
 
 list=()

@@ -4,10 +4,10 @@
 
 pv_bare.py QEMU OPTION...   prints the guest's serial output and ends with QEMU's
 status. When the guest says "look", nothing may be open; when it says "take", eight
-pinned events of the host take the counters of vCPU 0; when it says "used N", so many
+pinned events of the host take the counters of vCPU 0; when it says "used N", N
 counters are in use; when it says "done N", it has left nothing open and has N vCPUs.
 "event SPEC" adds an event of the host, "gone" removes all; with "owner OWNER LOSS
-GENERATION" vCPU 0's branch records must be so.
+GENERATION" vCPU 0's branch records must have that owner, loss and generation.
 Then it gets a byte.
 """
 import socket, subprocess, sys, tempfile, time

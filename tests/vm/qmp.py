@@ -8,11 +8,11 @@ class Gone(Exception):
 
 
 class Refused(Exception):
-    """What QEMU says to a command that it does not do."""
+    """QEMU's answer to a command that it refuses."""
 
 
 def ask(reader, writer, command, arguments):
-    """What QEMU returns; events are passed over."""
+    """The return value of a command; events are skipped."""
     try:
         writer.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         writer.flush()

@@ -15,7 +15,7 @@ def case(name, why):
 
 
 def load(args, path):
-    """What becomes of it: "completed", or why it failed; and what QEMU has said."""
+    """The outcome of loading: "completed", or why it failed; and QEMU's messages."""
     qemu = subprocess.Popen(args + ["-incoming", "defer", "-qmp", "stdio"], text=True,
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 

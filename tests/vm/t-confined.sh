@@ -16,7 +16,7 @@ cd "$work" || exit 1
 id=4321
 export SECRET=of-the-host-$$
 
-# What was covered in the guest is seen at /mnt. HOST: a process of the caller's.
+# A mount in the guest covers it; it is visible at /mnt. HOST: a process of the caller's.
 seen='mount --bind / /mnt || exit 1
 read_host() { dd if="/mnt$1" iflag=direct bs=4096 count=8 status=none 2>/dev/null | tr "\0" "\n"; }
 for pid in $HOST $(readlink /mnt/proc/self); do

@@ -16,8 +16,8 @@ cd "$VPMU_ROOT" || exit 1
 work=$(mktemp -d "$TMPDIR/docs.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# Where it is typed: the source tree by its parts, so that nothing is left in it, and the
-# programs that the reader has.
+# The directory for typing: the source tree by its parts, so that nothing is left in it,
+# and the programs that the reader has.
 ln -s "$VPMU_ROOT"/{bench,docs,examples,tests,tools} "$work"
 ln -s "$VPMU_BUILD" "$work/build"
 for program in app program your-program; do
@@ -28,11 +28,11 @@ for program in stackcollapse-perf.pl flamegraph.pl; do
 	command -v $program >/dev/null || ln -s "$(command -v cat)" "$work/bin/$program"
 done
 PATH=$PATH:$work/bin
-unset VPMU_PERF_SEQUENCES # of tests/run, which no reader has set
+unset VPMU_PERF_SEQUENCES # set by tests/run, and not by a reader
 make() { command make -C "$VPMU_ROOT" BUILD="$VPMU_BUILD" "$@"; }
 export -f make
 
-# What is fetched once is there, or a transcript would begin with it.
+# Fetch the kernel first, or a transcript would begin with that.
 tools/guest-kernel >/dev/null 2>&1
 
 # Nothing outside of $work, and of what takes long as much as shows that it works.
@@ -105,7 +105,7 @@ transcript_of() { # DOCUMENT TRANSCRIPT
 		grep "^$differ" | head -n 4 | paste -sd' ')"
 }
 
-# What needs root of a KVM host, and of a guest of its: in the nested rig.
+# Commands for root of a KVM host, and of its guest: in the nested rig.
 nested() {
 	local kernel guest host
 	if ! kernel=$(tools/guest-kernel bookworm 2>"$work/.out") ||

@@ -23,7 +23,7 @@ trap 'rm -rf "$work"' EXIT
 programs=$VPMU_BUILD/guest
 
 address() { nm "$programs/sample32" | sed -n "s/^0*\([0-9a-f]*\) . $1\$/\1/p"; }
-turns=300007 # as in sample.S
+turns=300007 # value of sample.S
 
 # initrd MODULE: what the guest runs, beside Debian's files, with the module or without.
 initrd() {

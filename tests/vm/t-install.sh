@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
 #
-# `make install`: what is installed does without the source tree, which nobody can see
-# here. It builds the guest's driver and would build the same QEMU.
+# `make install`: the installed files work without the source tree, which is hidden here.
+# They build the guest's driver and would build the same QEMU.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"

@@ -8,7 +8,8 @@
 # unmodified perf. SOAK=1 does it all on both kernels, the newer one with every check of
 # its memory; TURNS=N and SEED=N are of the hostile guest.
 set -uo pipefail
-export L1_LIMIT=${L1_LIMIT:-3000} L2_LIMIT=${L2_LIMIT:-1000} TOP='-c 1000003' # as t-kvm-user.sh says
+# t-kvm-user.sh explains the limits.
+export L1_LIMIT=${L1_LIMIT:-3000} L2_LIMIT=${L2_LIMIT:-1000} TOP='-c 1000003'
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/nested.sh"
 build_programs

@@ -44,8 +44,8 @@ if "$VPMU_QEMU/bin/qemu-system-x86_64" -device Icelake-Server-v6-x86_64-cpu,help
 else
 	echo "skip pv: $VPMU_QEMU/bin/qemu-system-x86_64 has no property pmu-pv"
 fi
-# Of lbr-fmt=0 there is nothing left.
 # shellcheck disable=SC2016 # for the guest's shell
+# With lbr-fmt=0 there are no branch records.
 in_guest lbr-fmt=0 --cpu Icelake-Server-v6,lbr-fmt=0 --root -- sh -c '
 	if dmesg | grep -q LBR; then echo "not ok none"; else echo "ok none"; fi'
 

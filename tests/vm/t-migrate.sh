@@ -57,7 +57,7 @@ qemu=("$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults
 	-kernel "$kernel/vmlinux" -initrd "$work/initrd"
 	-append 'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable nmi_watchdog=0')
 
-# What does not fit is refused by name; no guest has to run for that.
+# A state that does not fit is refused by name; no guest has to run for that.
 tiny=("$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config
 	-display none -machine pc -m 32 -accel tcg -S)
 saved() { # FILE CPU
@@ -84,7 +84,7 @@ saved pv $model,pmu-pv=both
 refused 'no paravirtual PMU' pv $model 'vpmu-pv'
 refused 'events' pv $model,pmu-pv=both,pmu-pv-events=16 'events of a VM'
 
-# What is cut off or damaged on the way is refused too.
+# A truncated or damaged state is refused too.
 for state in arch,pmu=on pv,pmu-pv=both; do
 	timeout -k 5 200 python3 "$here/spoiled.py" "$work/${state%%,*}" "${tiny[@]}" \
 		-cpu "$model,check=off,${state#*,}" >"$work/log" 2>&1 ||

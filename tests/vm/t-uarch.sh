@@ -43,8 +43,9 @@ in_guest 'EPYC-Genoa' --uarch on --cpu EPYC-Genoa -- "$modelling" detailed "$wor
 in_guest 'programs alone' --uarch user --cpu Icelake-Server-v6 -- \
 	sh -c "$each" sh "$modelling" "$work" repeat bounds
 
-# The same caches as cachegrind's: no L2, nothing is prefetched. A program's start differs by
-# some fifty lines, as glibc finds another CPU; so nothing is said of fewer than 100,000.
+# Use the caches of cachegrind, for a comparison: no L2, and no prefetcher. A program's
+# start differs by some fifty lines, as glibc finds another CPU; so counts below 100,000
+# are not compared.
 jobs=('chase 100000 4096' 'store 2 4096' 'columns 8')
 if ! command -v valgrind >/dev/null; then
 	echo 'skip cachegrind: found no valgrind in PATH, needed: apt-get install valgrind'

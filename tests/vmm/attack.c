@@ -23,9 +23,9 @@
 
 #include <vpmu-kvm-module.h>
 
-#define INSTRUCTIONS	1	/* of VPMU_PV_TYPE_HARDWARE */
+#define INSTRUCTIONS	1	/* config of VPMU_PV_TYPE_HARDWARE */
 #define BRANCHES	4
-#define AMD_INSTRUCTIONS 0xc0	/* the same, raw */
+#define AMD_INSTRUCTIONS 0xc0	/* raw event of instructions */
 #define LONG_LOOP	20000000u /* turns; more than some slices of 10 ms on any machine */
 #define RATE		"/proc/sys/kernel/perf_event_max_sample_rate"
 #define SHARE		"/proc/sys/kernel/perf_cpu_time_max_percent"
@@ -439,7 +439,7 @@ static const char *log_step(struct vmm_vcpu *v, uint16_t code, unsigned int befo
 	char after[40];
 
 	snprintf(after, sizeof(after), "%u stores and operation %u", before, code);
-	/* What this side writes is not logged, and is no change of the guest's. */
+	/* Writes of this side are not logged, and are no change of the guest's. */
 	memset(vm->mem + vmm_area(v) + VMM_BATCH, 0, 4096);
 	forget(vm);
 	if (before)
@@ -724,7 +724,7 @@ static const char *t_thread(void)
 
 static const char *greedy(struct vmm *vm)
 {
-	const unsigned int each = 57; /* of 9 vCPUs: more than the VM may have */
+	const unsigned int each = 57; /* events of each of 9 vCPUs: more than the VM may have */
 	uint32_t id = 1;
 
 	for (unsigned int i = 0; i < vm->n_vcpus; i++, id += each) {

@@ -33,7 +33,7 @@
 #define SHARE		"/proc/sys/kernel/perf_cpu_time_max_percent"
 #define DEBUG		"/sys/kernel/debug/vpmu_kvm/vms"
 
-/* Of all processes. */
+/* Memory that all processes share. */
 static struct shared {
 	volatile bool stop;
 	uint64_t rounds, told, wrong, acts, done, deaths;

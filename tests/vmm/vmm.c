@@ -219,7 +219,7 @@ struct vmm *vmm_new(unsigned int n_vcpus, unsigned int flags)
 	if (flags & VMM_DIRTY_RING)
 		capability(vm, KVM_CAP_DIRTY_LOG_RING, VMM_RING);
 	must(ioctl(vm->fd, KVM_CREATE_IRQCHIP), "KVM_CREATE_IRQCHIP");
-	/* The same memory is there in system management mode. */
+	/* System management mode sees the same memory. */
 	if (vmm_memory(vm, flags & (VMM_DIRTY_LOG | VMM_DIRTY_RING) ? KVM_MEM_LOG_DIRTY_PAGES : 0,
 		       VMM_BYTES) || memory(vm, 1 << 16, 0, VMM_BYTES))
 		vmm_die("KVM_SET_USER_MEMORY_REGION");
@@ -280,7 +280,7 @@ int vmm_run(struct vmm_vcpu *v, const char *entry, uint64_t rax, uint64_t rbx, u
 		.rsp = vmm_area(v) + VMM_STACK, .rip = address_of(entry),
 	};
 
-	/* What is left of the last exit is done before registers change. */
+	/* Complete the rest of the last exit before registers change. */
 	v->run->immediate_exit = 1;
 	(void)ioctl(v->fd, KVM_RUN, 0);
 	v->run->immediate_exit = 0;
@@ -465,7 +465,7 @@ void vmm_dirty_log(struct vmm *vm)
 		vm->logged[i] |= bits[i / 64] >> i % 64 & 1;
 }
 
-/* What a VMM may do to a guest */
+/* A VMM's limits for a guest */
 
 int vmm_filter(struct vmm *vm, uint32_t action, unsigned int n, const uint64_t *event)
 {

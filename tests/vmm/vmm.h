@@ -16,7 +16,7 @@
 
 #include <vpmu/pv_abi.h>
 
-#define VMM_BYTES	(8u << 20) /* of guest memory, from address 0 on */
+#define VMM_BYTES	(8u << 20) /* size of guest memory, which begins at address 0 */
 #define VMM_SPARE	(4u << 20) /* nothing is in the guest's memory from here on */
 #define VMM_SMM_TURNS	0x7000
 #define VMM_SMM_COUNT	0x7004
@@ -42,9 +42,9 @@ struct vmm {
 	struct vmm_vcpu vcpu[];
 };
 
-/* Where of its own a vCPU has what. */
+/* Offsets in a vCPU's own area. */
 enum {
-	VMM_PAGE = 0x0000,  /* of slots */
+	VMM_PAGE = 0x0000,  /* page of slots */
 	VMM_BATCH = 0x1000,
 	VMM_SETUP = 0x2000,
 	VMM_VMCB = 0x3000,
@@ -58,7 +58,7 @@ uint64_t vmm_area(const struct vmm_vcpu *v);
 #define VMM_DIRTY_RING	2u /* by rings */
 #define VMM_NO_PMU	4u /* KVM_PMU_CAP_DISABLE */
 
-extern bool vmm_quiet;       /* what goes wrong is expected, and is not printed */
+extern bool vmm_quiet;       /* errors are expected, and are not printed */
 __attribute__((format(printf, 1, 2), noreturn)) void vmm_die(const char *form, ...);
 
 struct vmm *vmm_new(unsigned int n_vcpus, unsigned int flags);
