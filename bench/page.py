@@ -35,7 +35,7 @@ def spread(r):
 
 
 def verdict(report, v):
-    """The target's, and where it is behind the variant that it is to be ahead of."""
+    """The target's verdict, and the workloads that are slower than the rival variant."""
     variant = report["variants"][v]
     rival = variant["ahead_of"]
     words = [judge_all({w: r[v] for w, r in report["ratios"].items()}, variant["target"])]

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The reader of a fuzz target's input. */
 #include <stdio.h>
 #include <stdlib.h>
 

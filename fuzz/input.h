@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 extern const uint8_t *input;
 extern size_t left;
 
-/* The next byte; 0 behind the end. */
+/* The next byte; 0 after the end. */
 uint8_t byte(void);
 
 /* The next @bytes bytes, the most significant one first. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+/* The code that differs between kernel versions; compat.h declares it. */
 #include <linux/fs.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* A growing array of bytes. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Options from a table, the help that they make, and the nearest name for a
+ * typing error.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
+ * The registers and CPUID leaves of a PMU: names, numbers and fields.
+ *
  * Sources: SDM vol. 3, "Architectural Performance Monitoring", "Last Branch Records",
  * and vol. 2, "CPUID"; AMD64 APM vol. 2, "Performance Monitoring Counters";
  * docs/GUEST-LOSS.md.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The cells: runs each class of event against each other one, for each resource
+ * and policy, and tries what brings the loser back.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The scripted host of the contention scenarios: a CPU, vCPUs, actors with
+ * their events, and the log of what happens to them.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The scripted engine: totals that advance when the caller says so, and checks
+ * of every call that ops.h allows.
+ */
 #include "script.h"
 
 #include <vpmu/result.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* Results of a guest's access, and the reason of a refused configuration. */
 #ifndef VPMU_RESULT_H
 #define VPMU_RESULT_H
 

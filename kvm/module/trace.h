@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/* The module's tracepoints, in the system vpmu_kvm. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM vpmu_kvm
 

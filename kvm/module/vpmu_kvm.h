@@ -108,7 +108,7 @@ struct vk_vm {
 	struct work_struct end;
 	struct vpmu_pv_vm *pv;       /* NULL: the VM is refused a PMU, and has no vCPUs */
 	atomic_t n_own;              /* counters of its share that are in use */
-	struct vpmu_filter filter;   /* KVM's, as it was last seen, under lock */
+	struct vpmu_filter filter;   /* KVM's filter as last seen, under lock */
 	u64 filter_events[VPMU_FILTER_EVENTS_MAX];
 	const void *filter_seen;     /* KVM's pointer to the filter at that time */
 	unsigned int filter_changes;

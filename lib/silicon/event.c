@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Events: finds a selector's row in a model's table, and the signals that count
+ * it.
+ */
 #include <vpmu/event.h>
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
@@ -20,7 +24,7 @@ static uint32_t row_key(const struct vpmu_event_def *def)
 	return (uint32_t)def->select << 16 | (uint32_t)def->umask << 8 | def->umask2;
 }
 
-/* AMD's event select goes on in bits 35:32. */
+/* AMD's event select continues in bits 35:32. */
 static uint32_t selector_key(const struct vpmu_model *model, uint64_t select)
 {
 	uint32_t event = (uint32_t)(select & VPMU_EVTSEL_EVENT);

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Branch records: the layouts of the registers that select branches, and the
+ * stack, for engines whose translated code does not fill it.
+ */
 #include <vpmu/lbr.h>
 
 const struct vpmu_lbr_filter vpmu_lbr_select = {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The list of models, the choice of one by family and model number, and the
+ * check of a model's data.
+ */
 #include <vpmu/lbr.h>
 #include <vpmu/model.h>
 #include <vpmu/msr.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The counters of a PMU as differences of signal totals, and their overflows as
+ * deadlines of the engine.
+ */
 #include <vpmu/silicon.h>
 
 _Static_assert(VPMU_SIGNAL_COUNT < 64, "signals are bits of a word");

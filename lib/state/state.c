@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The encoding of saved state: fields in little-endian order, and sections with
+ * their heads.
+ */
 #include <vpmu/state.h>
 
 #define SECTION_HEAD	16u

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* A ring of trace records for one writer and one reader. */
 #include <vpmu/trace.h>
 
 int vpmu_trace_init(struct vpmu_trace_ring *ring, struct vpmu_trace_record *record,

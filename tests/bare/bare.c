@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The run-time of programs without an operating system: output, the command
+ * line, exceptions, a second CPU.
+ */
 #include "bare.h"
 
 #define SERIAL	0x3f8

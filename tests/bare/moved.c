@@ -80,7 +80,8 @@ static void lose(uint32_t lost, uint64_t turns, uint64_t none)
 	for (unsigned int i = 0; i < 2; i++) {
 		count[i] = slot[i].count - count[i];
 		behind[i] = slot[i].enabled - slot[i].running;
-		if (!(lost >> i & 1) || lost == 3) { /* a clock is had before the guest goes on */
+		/* The provider gets a clock before the guest continues. */
+		if (!(lost >> i & 1) || lost == 3) {
 			expect("not lost, count", count[i], all);
 			expect("not lost, time", behind[i], 0);
 			continue;

@@ -232,7 +232,7 @@ static void check_batch(void)
 	expect("v2, what nobody counts", "result", batch.op[0].result, -VPMU_PV_ENOENT);
 }
 
-/* A NOP behind which there is a #DB. Returns the address of what follows it. */
+/* A NOP after which there is a #DB. Returns the address of the next instruction. */
 static uint64_t single_step(void)
 {
 	uint64_t at;

@@ -158,7 +158,10 @@ KERNEL prefetch_to_write 0, 0, prefetches=1
 KERNEL reserved_nop 0, 0
 	AHEAD ".byte 0x0f, 0x18, 0x26"	/* group 16, of (%rsi), but none of its four */
 
-/* A load takes 5 cycles; who waits for it loses 4 of them, with 5 slots each. */
+/*
+ * A load takes 5 cycles; an instruction that waits for it loses 4 of them, with 5 slots
+ * each.
+ */
 KERNEL lfence 1, 0, slots=20
 1:	mov	(%rsi), %rax
 	lfence

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 180
 #
-# What make install puts there is enough for a program in C and in C++: headers,
-# pkg-config, the shared library under its version, which exports what the headers
-# declare and nothing else, and the manual of each public function.
+# The files of make install are enough for a program in C and in C++: headers, pkg-config,
+# the shared library under its version, which exports what the headers declare and nothing
+# else, and the manual of each public function.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/case.sh

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Runs a guest operation on the library and on the reference model, and
+ * compares what a guest can notice.
+ */
 #include "pair.h"
 
 #include <inttypes.h>

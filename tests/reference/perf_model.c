@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The model of a host's perf subsystem; perf_model.h describes it. */
 #include "perf_model.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Runs an operation on lib/perf and on its model, and compares states, counts,
+ * overflows and times.
+ */
 #include "perf_pair.h"
 
 #include <inttypes.h>

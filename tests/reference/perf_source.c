@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Operations on a host's events, from random numbers or from a fuzzer's bytes.
+ */
 #include <string.h>
 
 #include "perf_pair.h"

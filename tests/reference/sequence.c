@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Guest operations, from random numbers or from a fuzzer's bytes. */
 #include "sequence.h"
 
 #include <string.h>

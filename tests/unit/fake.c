@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The scriptable provider; fake.h describes it. */
 #include "fake.h"
 
 #include <setjmp.h>

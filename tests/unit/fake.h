@@ -64,7 +64,7 @@ struct fake {
 	struct vpmu_arch *v;
 	struct fake_event *event[FAKE_EVENTS]; /* those that exist */
 
-	uint32_t fail_create;  /* the so-many-th create from now fails, 0: none */
+	uint32_t fail_create;  /* number of the create, from now on, that fails; 0: none */
 	int fail_code;
 	bool fail_enable;
 	bool no_fixed;         /* no counter counts the fixed counters' events */

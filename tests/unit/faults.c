@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Fault injection into hooks and providers; faults.h describes it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include <vpmu/provider.h>
 
 struct faults {
-	uint32_t at;     /* the so-many-th call fails, from 1; 0: none */
+	uint32_t at;     /* number of the call that fails, from 1; 0: none */
 	bool on;         /* each later call fails too */
 	int code;        /* result of create, a negative errno */
 	uint32_t n;      /* calls so far */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The PMU with PEBS and its memory; pebs_rig.h describes them. */
 #include "pebs_rig.h"
 
 #include <vpmu/result.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The CPU with a small PMU; perf_rig.h describes it. */
 #include "perf_rig.h"
 
 #define ROW(sel, mask, fix, sig) \

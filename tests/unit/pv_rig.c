@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The guest with a paravirtual PMU; pv_rig.h describes it. */
 #include <stdlib.h>
 
 #include "pv_rig.h"

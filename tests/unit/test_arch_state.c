@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Saving and loading the architectural PMU: over the fake provider for what is
- * refused, over the direct one and the scripted engine for what goes on exactly.
+ * Saving and loading the architectural PMU: over the fake provider for refusals, over the
+ * direct one and the scripted engine for exact continuation.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The direct provider: a guest owns the counters of a silicon of its own. */
 #include "unit.h"
 
 #include <script.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Events: tables of selectors and the recipes that they resolve to. */
 #include "unit.h"
 
 #include <vpmu/model.h>

@@ -314,7 +314,7 @@ static void samples(void)
 	pebs_rig_run(r, 40);
 	n = pebs_check(r, 0);
 	pebs_only(r, before);
-	/* At 8, 16, ...: the instruction behind the one that wraps. */
+	/* At 8, 16, ...: the instruction after the one that wraps. */
 	if (harmless())
 		assert_int_equal(n, 5);
 	else
@@ -672,7 +672,7 @@ static void version_1(struct pv_rig *r)
 	pv_rig_run_branches(r, 0, 20);
 	for (i = 0; i < 2; i++) {
 		documented_1(pv_rig_do_1(r, 0, VPMU_PV1_DISABLE, i), false);
-		/* All, what was before or behind the second ENABLE, or nothing. */
+		/* All, or the part before or after the second ENABLE, or nothing. */
 		count = pv_rig_event_1(r, i)->count;
 		assert_true(count == 55 || ((!harmless() && faults.at) &&
 					    (count == 35 || count == 20 || count == 0)));

@@ -452,7 +452,7 @@ static void test_slice(void **state)
 	}
 }
 
-/* Saved, loaded into another, saved: the same; and it goes on. */
+/* Saved, loaded into another, saved: the states are equal; and it continues. */
 static void test_state(void **state)
 {
 	struct machine *m, *other;
@@ -623,7 +623,7 @@ static void test_amd(void **state)
 	go(m, 1);
 	assert_int_equal(rd(m, AMD_TO(0)), AMD_VALID | 0x2000);
 	wr(m, AMD_SELECT, 0);
-	/* Saved and loaded it goes on. */
+	/* After saving and loading it continues. */
 	assert_int_equal(vpmu_arch_save(m->v, buf, sizeof(buf), &used), 0);
 	wr(m, AMD_CFG, 0);
 	go(m, 1);

@@ -178,7 +178,7 @@ static void test_call_stack(void **state)
 	branch(VPMU_BRANCH_CALL, true);
 	branch(VPMU_BRANCH_RET, true);
 	assert_int_equal(told()->n, 2);
-	assert_int_equal(told()->flags, 0); /* it goes on */
+	assert_int_equal(told()->flags, 0); /* recording continues */
 	assert_int_equal(told()->entry[0].from, 0x2000);
 	assert_int_equal(told()->entry[0].info >> VPMU_PV_BRANCH_TYPE_SHIFT, 3);
 	branch(VPMU_BRANCH_RET, true);
@@ -317,7 +317,7 @@ static void test_fields(void **state)
 	must(pv_rig_enable(1, 0, 0, 0));
 	jumps(9);
 	assert_int_equal(vpmu_pv_vm_save(rig->vm, buf, sizeof(buf), &n), 0);
-	memcpy(&word, buf + at + 8, 4); /* behind the VM's section is vCPU 0's */
+	memcpy(&word, buf + at + 8, 4); /* vCPU 0's section follows the VM's */
 	at += 16 + (word + 7) / 8 * 8;
 	memcpy(&word, buf + at + 8, 4);
 	end = at + 16 + word;

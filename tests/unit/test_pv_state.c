@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The paravirtual PMU saved and loaded: what goes on does so identically. */
+/* Saving and loading the paravirtual PMU: all of it continues identically. */
 #include "unit.h"
 
 #include <vpmu/state.h>

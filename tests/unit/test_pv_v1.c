@@ -93,7 +93,7 @@ static void test_overflow(void **state)
 	pv_rig_run(rig, 0, 230);
 	assert_int_equal(ev->overflows, 2);
 	assert_int_equal(ev->count, 300);
-	/* 70 are left, wherever it goes on. */
+	/* 70 are left, wherever it continues. */
 	must(0, VPMU_PV1_DISABLE, 0);
 	assert_int_equal(ev->count, 330);
 	must(1, VPMU_PV1_ENABLE, 0);

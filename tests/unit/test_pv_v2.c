@@ -300,7 +300,7 @@ static void test_count(void **state)
 	assert_int_equal(slot(0, 62)->count, 77);
 	assert_int_equal(slot(0, 62)->enabled, 1080);
 	pv_rig_run(rig, 0, 500);
-	/* It goes on elsewhere; times are the event's. */
+	/* It continues elsewhere; times are the event's. */
 	must(1, pv_rig_enable(1, 0, 0, 0));
 	pv_rig_run(rig, 1, 20);
 	must(1, pv_rig_op(VPMU_PV_DISABLE, 1));
@@ -660,7 +660,7 @@ static void test_lost(void **state)
 	finish();
 }
 
-/* More than there are counters: who waits is lost, who counts is exact. */
+/* More events than counters: one that waits is lost, one that counts is exact. */
 static void test_too_many(void **state)
 {
 	uint32_t id, lost = 0;
@@ -1179,7 +1179,7 @@ static void test_reset(void **state)
 	must(1, pv_rig_enable(2, 0, 10, 10));
 	assert_int_equal(pv_rig_open_1(rig, 1, 7, PV_INSTRUCTIONS, 10, 0), 0);
 	assert_int_equal(pv_rig_do_1(rig, 1, VPMU_PV1_ENABLE, 7), 0);
-	/* One vCPU's RESET disables what is there; the other's goes on. */
+	/* One vCPU's RESET disables its events; the other's continue. */
 	pv_rig_run(rig, 0, 5);
 	vpmu_pv_reset(rig->vcpu[0].pv);
 	assert_int_equal(made(0), 0);
@@ -1239,7 +1239,7 @@ static void test_withdraw(void **state)
 static void (*rig_unlock)(void *ctx);
 static unsigned int unlocks_left;
 
-/* After the so-many-th release of the lock the other vCPU closes the event. */
+/* After the Nth release of the lock the other vCPU closes the event. */
 static void unlock_and_close(void *ctx)
 {
 	rig_unlock(ctx);

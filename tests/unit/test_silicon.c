@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Silicon: counts, deadlines and overflows to the exact occurrence. */
 #include "unit.h"
 
 #include <script.h>

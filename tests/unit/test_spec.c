@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The text form of host events and filters: what is accepted, and where an
+ * error is reported.
+ */
 #include "unit.h"
 
 #include <vpmu/model.h>

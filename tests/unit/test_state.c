@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The encoding of saved state: sections, and truncated or damaged input. */
 #include "unit.h"
 
 #include <vpmu/state.h>

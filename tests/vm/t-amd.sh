@@ -3,9 +3,9 @@
 # timeout: 900
 # takes: 100
 #
-# What is AMD's own: the driver that an unmodified kernel finds for each kind of its
-# PMU, exact counts and samples there, nothing precise without IBS; and, without an
-# operating system, who counts while a guest runs a guest of its own.
+# AMD's PMUs: the driver that an unmodified kernel finds for each kind, exact counts and
+# samples there, nothing precise without IBS; and, without an operating system, the counts
+# while a guest runs a guest of its own.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"

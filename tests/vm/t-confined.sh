@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 600
-#
-# What a guest of vpmu run reaches on its host, as a root of the guest who goes to the
-# host's root below its own mounts: the caller's files, and nothing of the host's kernel.
 # shellcheck disable=SC2016 # $ is for the guest
+#
+# A guest of vpmu run reaches only the caller's files on its host, and nothing of the
+# host's kernel, even as a root of the guest that gets at the host's root below its own
+# mounts.
 set -uo pipefail
 # shellcheck source=tests/vm/guest.sh
 . "$(dirname "$0")/guest.sh"

@@ -3,8 +3,8 @@
 # timeout: 900
 # takes: 100
 #
-# Who wins when events contend, on real kernels (tests/selftests), and that
-# `vpmu contention` computes the same, row by row.
+# The outcome when events contend, on real kernels (tests/selftests); `vpmu contention`
+# computes the same, row by row.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"

@@ -3,8 +3,8 @@
 # timeout: 1200
 # takes: 100
 #
-# What an unmodified kernel makes of each model and of each version of perfmon;
-# what is left with pmu=off.
+# The messages of an unmodified kernel for each model and each version of perfmon, and
+# with pmu=off.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"

@@ -3,10 +3,10 @@
 # timeout: 3600
 # takes: 450
 #
-# What the documents tell to type works: each command of their sh blocks, but for the rows
-# of documents.tsv, is typed as it stands. What a transcript shows is what its command prints: the
-# layout, and the counts that are the same in every run. t-docs.sh PATTERN: only documents
-# whose name contains it, or "nested".
+# The commands of the documents work: each command of their sh blocks, except for the rows
+# of documents.tsv, is typed as it stands. A transcript shows the output of its command:
+# the layout, and the counts that are the same in every run. t-docs.sh PATTERN: only
+# documents whose name contains it, or "nested".
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=nested.sh
 . "$(dirname "$(readlink -f "$0")")/nested.sh"

@@ -4,8 +4,8 @@
 # takes: 150
 #
 # vpmu run in vpmu run: a stock Debian kernel with its own KVM as L1, stock guests as L2.
-# Counts in L2, through KVM's vPMU, are exact; L1's perf tells guest from host; who wins
-# when both count is what `vpmu contention` computes.
+# Counts in L2, through KVM's vPMU, are exact; L1's perf tells guest from host; the
+# outcome when both count is the one that `vpmu contention` computes.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/nested.sh"

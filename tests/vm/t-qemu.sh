@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 600
 #
-# What else QEMU can do, with a PMU: counts stay right, or the two are refused
-# together with a message; and without a PMU it is upstream's QEMU.
+# QEMU's other features, with a PMU: counts stay right, or the two are refused together
+# with a message; and without a PMU it is upstream's QEMU.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
 # takes: 220
-#
-# vpmu run behaves as a local command does: its streams, its exit status, its
-# signals, whom it runs as, where, and what it leaves behind.
 # shellcheck disable=SC2317,SC2016 # cases are called by name; $ is for the guest
+#
+# vpmu run behaves like a local command: its streams, its exit status, its signals, its
+# user and directory, and the files that it leaves.
 set -uo pipefail
 
 root=${VPMU_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}

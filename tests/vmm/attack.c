@@ -280,7 +280,7 @@ static const char *stall(enum missing of)
 		kill(b, SIGKILL);
 		killed = ends(b, 5, &status);
 	}
-	/* Every vCPU of its own VM but the one that waits goes on. */
+	/* Every vCPU of its own VM except the one that waits continues. */
 	if (done && of != OF_LOAD && read(tell[0], &c, 1) != 1)
 		c = 1;
 	kill(a, SIGKILL);
@@ -791,7 +791,7 @@ static const char *t_halt(void)
 	return NULL;
 }
 
-/* ---- slice: what stands still for a slice goes on, wherever its vCPU is */
+/* ---- slice: an event that stood still for a slice continues, wherever its vCPU is */
 
 static volatile bool end_moves;
 

@@ -105,7 +105,7 @@ static void round_of(struct vmm_vcpu *v, uint64_t *seed)
 		got = s->count - was[i];
 		want = 2 * turns + 4 * nmis; /* the handler has 4 instructions */
 		if (got == want || (nmis && got == want - 4))
-			continue; /* the last NMI may have come behind the DISABLE */
+			continue; /* the last NMI may have come after the DISABLE */
 		if (got < want && was_told(s, unseen[i]))
 			add(&shared->told);
 		else

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The small VMM on KVM of these tests; vmm.h describes it. */
 #include "vmm.h"
 
 #include <errno.h>
