@@ -3,7 +3,7 @@
 #
 # Sourced by the scripts that keep something in vpmu's cache; they define die.
 
-# check_name WHAT TEXT: end unless TEXT, which a file says, can stand in a path as one name.
+# check_name WHAT TEXT: end unless TEXT, read from a file, can be one component of a path.
 check_name() {
 	[[ $2 =~ ^[A-Za-z0-9][A-Za-z0-9._+~-]{0,63}$ ]] ||
 		die "$1 is $(printf '%q' "${2:0:100}"), which is used as a file's name: needed are" \

@@ -49,7 +49,10 @@ static void vk_leave(void)
 		wake_up_var(&vk_inside);
 }
 
-/* The request that was taken away is made again after the call: no tail calls here. */
+/*
+ * These run in place of KVM's functions. Each ends with vk_leave(), so it makes no tail
+ * call.
+ */
 
 static int vk_emulate_hypercall(struct kvm_vcpu *vcpu)
 {
@@ -61,7 +64,7 @@ static int vk_emulate_hypercall(struct kvm_vcpu *vcpu)
 	};
 	int ret = kvm_emulate_hypercall(vcpu);
 
-	/* -1000 only comes to ring 0, and in as many bits as the guest has. */
+	/* KVM answers -1000 to ring 0 only, in 32 or 64 bits by the guest's mode. */
 	call.long_mode = regs[VCPU_REGS_RAX] == (unsigned long)VK_ENOSYS;
 	if (call.long_mode || regs[VCPU_REGS_RAX] == (u32)VK_ENOSYS) {
 		call.result = VK_ENOSYS;
@@ -75,6 +78,7 @@ static int vk_emulate_hypercall(struct kvm_vcpu *vcpu)
 static void vk_handle_event(struct kvm_vcpu *vcpu)
 {
 	vk_serve(vcpu);
+	/* KVM has cleared the request: make it again for KVM's own function. */
 	kvm_make_request(KVM_REQ_PMU, vcpu);
 	vk_leave();
 }

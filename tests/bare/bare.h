@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* A guest without an operating system: what its programs share. */
+/* The environment that programs without an operating system share. */
 #ifndef BARE_H
 #define BARE_H
 

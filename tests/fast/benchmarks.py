@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """bench/page.py: verdicts, peers that are not there, sections that are not there, and
-that docs/BENCHMARKS.md is what it makes of docs/BENCHMARKS.json."""
+that it makes docs/BENCHMARKS.md of docs/BENCHMARKS.json."""
 import itertools
 import os
 import subprocess

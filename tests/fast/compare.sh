@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
-# vpmu compare: what is a regression and what is none, JUnit's form, wrong files.
+# vpmu compare: regressions and harmless differences, JUnit's form, invalid files.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 vpmu=${VPMU_BUILD:-$PWD/build}/vpmu

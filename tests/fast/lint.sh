@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 600
 #
-# Faults that are found without running anything: clang-tidy with the checks of
-# .clang-tidy, codespell but for the words of tests/spelling, sizes and stack of lib/.
-# What clang-tidy has passed is remembered in the build directory: the first time takes
-# half a minute on two cores. Of make lint this is what tests/fast/style.sh and headers.sh
-# leave; sparse looks on where the modules are built.
+# Static checks: clang-tidy with the checks of .clang-tidy, codespell except for the
+# words of tests/spelling, sizes and stack of lib/. Files that clang-tidy has passed are
+# remembered in the build directory: the first run takes half a minute on two cores.
+# tests/fast/style.sh and headers.sh are the rest of make lint; sparse runs where the
+# modules are built.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=${VPMU_BUILD:-$PWD/build}
@@ -21,7 +21,7 @@ fi
 # shellcheck disable=SC1091 # beside this folder
 . tests/report.sh
 
-# tidy FILE: what is wrong with it. A stamp holds what it was when nothing was.
+# tidy FILE: print its findings. A stamp identifies the content that had none.
 tidy() {
 	local stamp=$stamps/${1//\//_} key
 	key=$(cat "$1" "$others" | sha256sum)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Children: what they do counts where events are inherited. */
+/* Children: their work is counted if events are inherited. */
 #include "guest.h"
 #define N	10
 #define TURNS	20000

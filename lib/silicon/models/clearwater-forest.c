@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* Clearwater Forest. Fixed counters 4 to 6 come with topdown; 3 it does not have. */
+/* Clearwater Forest. Fixed counters 4 to 6 come with topdown; it lacks counter 3. */
 #include "models.h"
 
 #define JMPS	(S(JMP) | S(JMP_INDIRECT))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* Any other AMD CPU: only what all of them count, the K7 on. */
+/* Any other AMD CPU: only the events that all of them count, from the K7 on. */
 #include "models.h"
 
 static const struct vpmu_event_def common_events[] = {

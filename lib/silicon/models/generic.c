@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* Any other Intel CPU: only what the architecture defines for all of them. */
+/* Any other Intel CPU: only the events that the architecture defines for all of them. */
 #include "models.h"
 
 static const struct vpmu_event_def generic_events[] = {
