@@ -36,7 +36,7 @@ int memcmp(const void *a, const void *b, size_t n);
 #endif
 
 /*
- * An index that a guest has chosen, behind its bounds check: where a CPU speculates past
+ * An index that a guest has chosen, after its bounds check: where a CPU speculates past
  * that check the index is 0, so that nothing out of bounds is read (Spectre, variant 1).
  * @size: 1 up to half of what a size_t holds
  */
@@ -52,11 +52,22 @@ static inline size_t vpmu_index_nospec(size_t index, size_t size)
 #endif
 
 /*
- * Host errors are negative errno values (DESIGN: "two kinds of result"). The
- * core cannot include errno.h in a freestanding world; these are the Linux
- * values of the few that it returns.
+ * Holds a contract between two functions of the core, or between the core and its embedder,
+ * that no guest can break. Unit tests and fuzzers define VPMU_ASSERT and trap where one is
+ * broken. Every other build compiles the condition and does not evaluate it.
  */
-#define VPMU_ENOENT	2	/* nobody counts this event */
+#ifdef VPMU_ASSERT
+#define vpmu_assert(condition)	((condition) ? (void)0 : __builtin_trap())
+#else
+#define vpmu_assert(condition)	((void)(0 && (condition)))
+#endif
+
+/*
+ * Functions that a host calls return negative errno values; those that act for a guest
+ * return enum vpmu_result. The core cannot include errno.h in a freestanding world: these
+ * are Linux's values of the few that it returns.
+ */
+#define VPMU_ENOENT	2	/* no provider counts this event */
 #define VPMU_E2BIG	7	/* the caller's buffer is too small */
 #define VPMU_EFAULT	14	/* no such guest memory */
 #define VPMU_EBUSY	16	/* no free counter for it */
@@ -68,14 +79,14 @@ static inline size_t vpmu_index_nospec(size_t index, size_t size)
 #define vpmu_atomic_or(p, v)	((void)__atomic_fetch_or((p), (v), __ATOMIC_RELAXED))
 #define vpmu_atomic_take(p)	__atomic_exchange_n((p), 0, __ATOMIC_ACQUIRE)
 #define vpmu_atomic_read(p)	__atomic_load_n((p), __ATOMIC_RELAXED)
-/* One thread's stores before a set are seen by whoever gets what was set. */
+/* Pair with each other: stores before the set are visible to the thread that gets its value. */
 #define vpmu_atomic_get(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define vpmu_atomic_set(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
-/* What others may read meanwhile: a relaxed store, and order between such stores. */
+/* For words that other threads read at any time: a relaxed store, and order between stores. */
 #define vpmu_atomic_put(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define vpmu_atomic_fence()	__atomic_thread_fence(__ATOMIC_RELEASE)
 #define vpmu_atomic_add(p, v)	((void)__atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
-/* Stores @new where *@p is *@old and answers true; else puts *@p into *@old. */
+/* Stores @new and is true if *@p equals *@old; otherwise loads *@p into *@old and is false. */
 #define vpmu_atomic_cas(p, old, new) \
 	__atomic_compare_exchange_n((p), (old), (new), false, \
 				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)

@@ -32,6 +32,7 @@ void vpmu_lbr_start(struct vpmu_lbr *l, enum vpmu_lbr_user user,
 {
 	unsigned int ring, type;
 
+	vpmu_assert(user != VPMU_LBR_NOBODY);
 	l->user = user;
 	l->on = true;
 	for (ring = 0; ring < 2; ring++)
@@ -54,6 +55,7 @@ struct vpmu_lbr_entry *vpmu_lbr_at(struct vpmu_lbr *l, unsigned int age)
 	struct vpmu_lbr_entry *e = &l->entry[at % VPMU_LBR_RING];
 	uint64_t type = e->info >> VPMU_LBR_ENGINE_SHIFT & 15;
 
+	vpmu_assert(age < VPMU_LBR_RING);
 	if (e->info & VPMU_LBR_NEAR_MARK) {
 		uint64_t sign = e->info >> 63 ? UINT64_MAX << VPMU_LBR_NEAR_BITS : 0;
 
@@ -70,6 +72,7 @@ void vpmu_lbr_record(struct vpmu_lbr *l, enum vpmu_branch_type type, bool user,
 {
 	struct vpmu_lbr_entry *e;
 
+	vpmu_assert(type <= VPMU_BRANCH_FAR);
 	switch (l->act[user][type]) {
 	case VPMU_BRANCH_PUSH:
 		l->next += VPMU_BRANCH_PUSH;

@@ -308,6 +308,7 @@ void vpmu_silicon_commit(struct vpmu_silicon *s)
 {
 	unsigned int i;
 
+	vpmu_assert(s->batch);
 	if (s->batch == 1 && s->changed) {
 		for_each_used(s, i)
 			slot_settle(s, i);
@@ -324,6 +325,7 @@ void vpmu_silicon_configure(struct vpmu_silicon *s, unsigned int slot,
 {
 	struct vpmu_slot *p = &s->slot[slot];
 
+	vpmu_assert(slot <= VPMU_SLOT_CLOCK);
 	batch_open(s, s->demand | demanded(recipe));
 	memset(p, 0, sizeof(*p));
 	p->recipe = *recipe;
@@ -336,6 +338,7 @@ void vpmu_silicon_configure(struct vpmu_silicon *s, unsigned int slot,
 
 void vpmu_silicon_free(struct vpmu_silicon *s, unsigned int slot)
 {
+	vpmu_assert(slot <= VPMU_SLOT_CLOCK);
 	batch_open(s, s->demand);
 	memset(&s->slot[slot], 0, sizeof(s->slot[slot]));
 	s->wrapped &= ~(1u << slot);
@@ -347,6 +350,7 @@ void vpmu_silicon_start(struct vpmu_silicon *s, unsigned int slot)
 {
 	struct vpmu_slot *p = &s->slot[slot];
 
+	vpmu_assert(slot <= VPMU_SLOT_CLOCK);
 	if (!p->used || p->running)
 		return;
 	batch_open(s, s->demand);
@@ -362,6 +366,7 @@ void vpmu_silicon_stop(struct vpmu_silicon *s, unsigned int slot)
 {
 	struct vpmu_slot *p = &s->slot[slot];
 
+	vpmu_assert(slot <= VPMU_SLOT_CLOCK);
 	if (!p->running)
 		return;
 	batch_open(s, s->demand);
@@ -378,6 +383,7 @@ uint64_t vpmu_silicon_read(struct vpmu_silicon *s, unsigned int slot)
 	const struct vpmu_slot *p = &s->slot[slot];
 	uint64_t value;
 
+	vpmu_assert(slot <= VPMU_SLOT_CLOCK);
 	batch_open(s, p->running ? p->recipe.signals : 0);
 	value = slot_value(s, p);
 	vpmu_silicon_commit(s);
@@ -389,6 +395,7 @@ void vpmu_silicon_topdown(struct vpmu_silicon *s, unsigned int slot, uint64_t *c
 	const struct vpmu_slot *p = &s->slot[slot];
 	unsigned int i;
 
+	vpmu_assert(slot <= VPMU_SLOT_CLOCK);
 	batch_open(s, p->running ? demanded(&p->recipe) : 0);
 	for (i = 0; i < VPMU_TOPDOWN; i++) {
 		classes[i] = p->topdown[i];
@@ -403,6 +410,7 @@ void vpmu_silicon_arm(struct vpmu_silicon *s, unsigned int slot, uint64_t left,
 {
 	struct vpmu_slot *p = &s->slot[slot];
 
+	vpmu_assert(slot <= VPMU_SLOT_CLOCK && left);
 	batch_open(s, s->demand);
 	slot_settle(s, slot);
 	if (p->next != VPMU_NEVER || left != VPMU_NEVER)
@@ -417,6 +425,7 @@ uint64_t vpmu_silicon_left(struct vpmu_silicon *s, unsigned int slot)
 	struct vpmu_slot *p = &s->slot[slot];
 	uint64_t left = VPMU_NEVER;
 
+	vpmu_assert(slot <= VPMU_SLOT_CLOCK);
 	batch_open(s, s->demand);
 	slot_settle(s, slot);
 	if (p->next != VPMU_NEVER)
@@ -468,11 +477,13 @@ void vpmu_silicon_hold_clock(struct vpmu_silicon *s, bool hold)
 
 void vpmu_silicon_timer(struct vpmu_silicon *s, uint64_t left)
 {
+	vpmu_assert(s->slot[VPMU_SLOT_CLOCK].used || left == VPMU_NEVER);
 	vpmu_silicon_arm(s, VPMU_SLOT_CLOCK, left, 0);
 }
 
 void vpmu_silicon_expire(struct vpmu_silicon *s)
 {
+	vpmu_assert(!s->batch);
 	batch_open(s, s->demand);
 	s->changed = true;
 	vpmu_silicon_commit(s);
@@ -494,6 +505,7 @@ uint64_t vpmu_silicon_total(struct vpmu_silicon *s, enum vpmu_signal signal,
 void vpmu_silicon_rebase(struct vpmu_silicon *s, enum vpmu_signal signal,
 			 enum vpmu_bank bank, uint64_t total)
 {
+	vpmu_assert(next_used(s, 0) > VPMU_SLOT_CLOCK);
 	s->offset.word[signal][bank] += total - vpmu_silicon_total(s, signal, bank);
 	s->fresh &= ~VPMU_SIGNAL_BIT(signal);
 }

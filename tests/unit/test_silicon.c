@@ -2,6 +2,10 @@
 /* Silicon: counts, deadlines and overflows to the exact occurrence. */
 #include "unit.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <script.h>
 
 #include <vpmu/silicon.h>
@@ -729,6 +733,57 @@ static void test_without_demand_hook(void **state)
 	assert_int_equal(r->n, 2);
 }
 
+static void commit_without_begin(struct rig *r)
+{
+	vpmu_silicon_commit(&r->s);
+}
+
+static void expire_in_a_batch(struct rig *r)
+{
+	vpmu_silicon_begin(&r->s);
+	vpmu_silicon_expire(&r->s);
+}
+
+static void slot_behind_the_clock(struct rig *r)
+{
+	vpmu_silicon_free(&r->s, VPMU_SLOT_CLOCK + 1);
+}
+
+static void timer_without_clock(struct rig *r)
+{
+	vpmu_silicon_timer(&r->s, 1);
+}
+
+static void rebase_in_use(struct rig *r)
+{
+	use(r, 0, S(INSTRUCTIONS), VPMU_BANKS_USER, 0);
+	vpmu_silicon_rebase(&r->s, VPMU_SIGNAL_INSTRUCTIONS, USER, 1);
+}
+
+/* A caller that breaks a contract is stopped by vpmu_assert(), which is on here. */
+static void test_contracts(void **state)
+{
+	static void (*const breach[])(struct rig *r) = {
+		commit_without_begin, expire_in_a_batch, slot_behind_the_clock,
+		timer_without_clock, rebase_in_use,
+	};
+	unsigned int i;
+	int status;
+
+	for (i = 0; i < COUNT_OF(breach); i++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child) {
+			signal(SIGILL, SIG_DFL);
+			breach[i](*state);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGILL);
+	}
+}
+
 #define CASE(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -753,6 +808,7 @@ int main(void)
 		CASE(test_early_engine),
 		CASE(test_saturates),
 		CASE(test_without_demand_hook),
+		CASE(test_contracts),
 	};
 
 	return cmocka_run_group_tests_name("silicon", tests, NULL, NULL);
