@@ -88,7 +88,7 @@ static uint32_t arch_fixed_limit(const struct vpmu_arch_config *cfg,
 	*what = "n_fixed, limited by the model";
 	if (cfg->model->n_fixed <= ARCH_FIXED_SLOTS)
 		return cfg->model->n_fixed;
-	if (vpmu_topdown_counted(cfg))
+	if (arch_topdown_counted(cfg))
 		return ARCH_FIXED_MAX;
 	*what = "n_fixed, limited by the provider, which counts no slots";
 	return ARCH_FIXED_SLOTS;
@@ -202,7 +202,7 @@ static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *p
 {
 	uint64_t asked = cfg->capabilities & VPMU_CAP_LBR;
 
-	plan->lbr = (uint8_t)vpmu_lbr_kind(cfg->model, cfg->capabilities);
+	plan->lbr = (uint8_t)arch_lbr_kind(cfg->model, cfg->capabilities);
 	if (!plan->lbr)
 		return 0;
 	if (cfg->model->vendor == VPMU_VENDOR_AMD) {
@@ -215,7 +215,7 @@ static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *p
 				   "format of branch records, limited by the model",
 				   asked, cfg->model->capabilities & VPMU_CAP_LBR);
 	}
-	if (!vpmu_lbr_possible(cfg))
+	if (!arch_lbr_possible(cfg))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "format of branch records, limited by the provider and "
 				   "ops->branches", asked, 0);
@@ -239,7 +239,7 @@ static int arch_plan_pebs(const struct vpmu_arch_config *cfg,
 	if (cfg->linear_bits && cfg->linear_bits != 48 && cfg->linear_bits != 57)
 		return arch_refuse(err, -VPMU_EINVAL, "linear_bits, 48 or 57",
 				   cfg->linear_bits, 57);
-	if (!vpmu_pebs_possible(cfg))
+	if (!arch_pebs_possible(cfg))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP, "PEBS, limited by the provider "
 				   "and the hooks for guest memory and samples",
 				   asked, 0);
@@ -344,7 +344,7 @@ static void arch_resolve_masks(struct vpmu_arch *v)
 {
 	struct arch_valid *m = &v->valid;
 	bool any = v->version == 3 || v->version == 4;
-	uint64_t counters = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+	uint64_t counters = arch_pmc_bits(v, (1u << v->n_pmc) - 1);
 	unsigned int i;
 
 	m->counter = (1ull << v->model->width_bits) - 1;
@@ -399,7 +399,7 @@ static void arch_resolve_v6(struct vpmu_arch *v)
 			m->fixed_ctrl |= m->fixed_hidden << (4 * i);
 	}
 	if (ext & VPMU_EXT_RELOAD) {
-		m->reload_by = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+		m->reload_by = arch_pmc_bits(v, (1u << v->n_pmc) - 1);
 		m->reload = UINT32_MAX;
 	}
 }
@@ -452,7 +452,7 @@ static void arch_resolve_lbr(struct vpmu_arch *v, enum arch_lbr_kind kind)
 	if (!kind)
 		return;
 	v->lbr.stack = v->ops->branches(v->ctx, false);
-	vpmu_lbr_resolve(v);
+	arch_lbr_resolve(v);
 	if (kind == ARCH_LBR_AMD)
 		return;
 	v->valid.debugctl |= VPMU_DEBUGCTL_FREEZE_LBRS;
@@ -650,9 +650,9 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 		arch_resolve_behaviour(v);
 		arch_resolve_v6(v);
 		arch_resolve_lbr(v, plan.lbr);
-		vpmu_pebs_resolve(v, cfg->linear_bits);
-		vpmu_extra_resolve(v);
-		vpmu_topdown_resolve(v);
+		arch_pebs_resolve(v, cfg->linear_bits);
+		arch_extra_resolve(v);
+		arch_topdown_resolve(v);
 		arch_resolve_cpuid(v);
 	}
 	arch_resolve_told(v, cfg);
@@ -664,26 +664,26 @@ void vpmu_arch_reset(struct vpmu_arch *v, bool init)
 {
 	if (init) {
 		v->r.debugctl = 0;
-		vpmu_lbr_reset(v, true);
+		arch_lbr_reset(v, true);
 		vpmu_arch_svme(v, false);
 		return;
 	}
-	vpmu_lbr_reset(v, false);
-	vpmu_pmc_release_all(v);
+	arch_lbr_reset(v, false);
+	arch_pmc_release_all(v);
 	(void)vpmu_atomic_take(&v->pending);
 	(void)vpmu_atomic_take(&v->changed);
 	memset(&v->r, 0, sizeof(v->r));
 	memset(&v->reload, 0, sizeof(v->reload));
-	vpmu_pebs_clear(v);
+	arch_pebs_clear(v);
 	memset(&v->image.extra, 0, sizeof(v->image.extra));
-	vpmu_extra_set(v, &v->image.extra);
+	arch_extra_set(v, &v->image.extra);
 	memset(&v->topdown, 0, sizeof(v->topdown));
 	v->r.global_ctrl = v->global_ctrl_reset;
 	v->own = 0;
 	v->on = 0;
-	v->vain = 0;
+	v->uncounted = 0;
 	v->touched = 0;
-	vpmu_loss_reset(v);
+	arch_loss_reset(v);
 }
 
 /* Our own leaves, if it is one of them; each whole. */
@@ -742,7 +742,7 @@ uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v)
 	return v->misc_enable;
 }
 
-void vpmu_arch_raise_status(struct vpmu_arch *v, uint64_t bits)
+void arch_raise_status(struct vpmu_arch *v, uint64_t bits)
 {
 	bits &= v->valid.status;
 	if (bits & ~v->r.status)
@@ -758,8 +758,8 @@ static void arch_freeze(struct vpmu_arch *v)
 {
 	v->r.global_ctrl &= v->freeze_keeps;
 	v->r.smm_global_ctrl &= v->freeze_keeps;
-	vpmu_arch_raise_status(v, v->freeze_status);
-	vpmu_pmc_gate(v);
+	arch_raise_status(v, v->freeze_status);
+	arch_pmc_gate(v);
 }
 
 /*
@@ -772,26 +772,26 @@ void vpmu_arch_service(struct vpmu_arch *v)
 	bool buffer = false, pmi;
 
 	if (vpmu_atomic_read(&v->changed))
-		vpmu_loss_poll(v);
+		arch_loss_poll(v);
 	if (vpmu_atomic_read(&v->lbr.changed))
-		vpmu_lbr_look(v);
+		arch_lbr_look(v);
 	pmi = v->loss.pmi;
 	v->loss.pmi = false;
 	if (pmcs && v->pebs.on)
-		pmcs = vpmu_pebs_overflow(v, pmcs, &buffer);
+		pmcs = arch_pebs_overflow(v, pmcs, &buffer);
 	if (buffer)
-		vpmu_arch_raise_status(v, VPMU_STATUS_BUFFER);
+		arch_raise_status(v, VPMU_STATUS_BUFFER);
 	if (pmcs) {
-		vpmu_pmc_reload(v, pmcs);
-		vpmu_arch_raise_status(v, vpmu_pmc_bits(v, pmcs & ~vpmu_pmc_silent(v)));
+		arch_event_reload(v, pmcs);
+		arch_raise_status(v, arch_pmc_bits(v, pmcs & ~arch_pmc_silent(v)));
 		if (v->topdown_fields && pmcs >> (v->n_gp + ARCH_FIXED_SLOTS) & 1)
-			vpmu_arch_raise_status(v, vpmu_topdown_overflow(v));
+			arch_raise_status(v, arch_topdown_overflow(v));
 	}
-	if (buffer || pmcs & vpmu_pmc_interrupting(v)) {
+	if (buffer || pmcs & arch_pmc_interrupting(v)) {
 		pmi = true;
 		if (v->r.debugctl & VPMU_DEBUGCTL_FREEZE_PERFMON)
 			arch_freeze(v);
-		vpmu_lbr_freeze(v);
+		arch_lbr_freeze(v);
 	}
 	if (!pmi)
 		return;
@@ -806,7 +806,7 @@ void vpmu_arch_service(struct vpmu_arch *v)
  */
 void vpmu_arch_smm(struct vpmu_arch *v, bool entered)
 {
-	vpmu_lbr_smm(v, entered);
+	arch_lbr_smm(v, entered);
 	if (entered == v->r.smm_frozen)
 		return;
 	if (entered && !(v->r.debugctl & VPMU_DEBUGCTL_FREEZE_SMM))
@@ -819,7 +819,7 @@ void vpmu_arch_smm(struct vpmu_arch *v, bool entered)
 		v->r.global_ctrl = v->r.smm_global_ctrl;
 		v->r.smm_global_ctrl = 0;
 	}
-	vpmu_pmc_gate(v);
+	arch_pmc_gate(v);
 }
 
 void vpmu_arch_svme(struct vpmu_arch *v, bool on)
@@ -834,7 +834,7 @@ void vpmu_arch_svme(struct vpmu_arch *v, bool on)
 		if (v->r.evtsel[i] & ARCH_EVTSEL_ONLY)
 			pmcs |= 1u << i;
 	if (pmcs)
-		vpmu_pmc_changed(v, pmcs);
+		arch_pmc_changed(v, pmcs);
 }
 
 int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
@@ -844,15 +844,15 @@ int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
 	if (ret)
 		return ret;
 	v->filter = f;
-	vpmu_pmc_filter(v);
+	arch_pmc_filter(v);
 	return 0;
 }
 
 bool vpmu_arch_slice(struct vpmu_arch *v)
 {
-	bool again = vpmu_pmc_slice(v);
+	bool again = arch_pmc_slice(v);
 
-	return vpmu_lbr_slice(v) || again;
+	return arch_lbr_slice(v) || again;
 }
 
 bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told)
@@ -883,24 +883,24 @@ bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc,
 
 	if (pmc >= v->n_pmc)
 		return false;
-	ev = vpmu_pmc_event(v, pmc);
+	ev = arch_event_of(v, pmc);
 	if (v->on)
-		vpmu_loss_clock(v); /* reasons are the vCPU's to find out */
+		arch_loss_clock(v); /* reasons are the vCPU's to find out */
 	info->select = pmc < v->n_gp ? v->r.evtsel[pmc]
-				     : vpmu_pmc_fixed_bits(v, pmc - v->n_gp);
-	info->value = vpmu_pmc_read(v, pmc);
+				     : arch_pmc_fixed_bits(v, pmc - v->n_gp);
+	info->value = arch_event_read(v, pmc);
 	info->enabled = v->on >> pmc & 1;
 	info->state = VPMU_EVENT_OFF;
 	if (v->made & 1u << pmc) {
 		info->state = ops->state(ev);
 		info->quality = ev->quality;
 	} else {
-		vpmu_pmc_attr(v, pmc, &attr);
+		arch_pmc_attr(v, pmc, &attr);
 		info->quality = ops->quality(v->provider, &attr);
 	}
 	info->loss = v->loss.pmc[pmc].reason;
 	info->generation = v->loss.pmc[pmc].generation;
-	info->time_enabled = v->clock ? vpmu_loss_enabled(v, pmc) : 0;
-	info->time_running = v->clock ? vpmu_loss_running(v, pmc) : 0;
+	info->time_enabled = v->clock ? arch_loss_enabled(v, pmc) : 0;
+	info->time_running = v->clock ? arch_loss_running(v, pmc) : 0;
 	return true;
 }

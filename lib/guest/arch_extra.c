@@ -41,7 +41,7 @@ static bool extra_counted(const struct vpmu_arch *v, uint8_t extra)
 	return v->provider->ops->quality(v->provider, &attr) != VPMU_QUALITY_NONE;
 }
 
-void vpmu_extra_resolve(struct vpmu_arch *v)
+void arch_extra_resolve(struct vpmu_arch *v)
 {
 	const struct vpmu_ops *ops = v->ops;
 
@@ -52,12 +52,12 @@ void vpmu_extra_resolve(struct vpmu_arch *v)
 		v->has[ARCH_HAS_LDLAT] = 1;
 }
 
-bool vpmu_extra_any(const struct vpmu_arch *v)
+bool arch_extra_any(const struct vpmu_arch *v)
 {
 	return v->has[ARCH_HAS_OFFCORE] || v->has[ARCH_HAS_LDLAT];
 }
 
-void vpmu_extra_attr(const struct vpmu_arch *v, unsigned int pmc, struct vpmu_event_attr *attr)
+void arch_extra_attr(const struct vpmu_arch *v, unsigned int pmc, struct vpmu_event_attr *attr)
 {
 	const struct vpmu_event_def *def;
 
@@ -70,7 +70,7 @@ void vpmu_extra_attr(const struct vpmu_arch *v, unsigned int pmc, struct vpmu_ev
 	attr->extra = v->extra.offcore[def->extra - VPMU_EXTRA_OFFCORE_0];
 }
 
-void vpmu_extra_set(struct vpmu_arch *v, const struct arch_extra *e)
+void arch_extra_set(struct vpmu_arch *v, const struct arch_extra *e)
 {
 	bool changed = v->extra.ldlat != e->ldlat;
 
@@ -79,7 +79,7 @@ void vpmu_extra_set(struct vpmu_arch *v, const struct arch_extra *e)
 		v->ops->threshold(v->ctx, (uint32_t)e->ldlat);
 }
 
-enum vpmu_result vpmu_extra_offcore_read(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_extra_offcore_read(struct vpmu_arch *v, unsigned int i,
 					 uint64_t *value)
 {
 	*value = v->extra.offcore[i];
@@ -87,7 +87,7 @@ enum vpmu_result vpmu_extra_offcore_read(struct vpmu_arch *v, unsigned int i,
 }
 
 /* Counters that it is about count something else from now on. */
-enum vpmu_result vpmu_extra_offcore_write(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_extra_offcore_write(struct vpmu_arch *v, unsigned int i,
 					  uint64_t value)
 {
 	struct vpmu_event_attr attr;
@@ -100,23 +100,23 @@ enum vpmu_result vpmu_extra_offcore_write(struct vpmu_arch *v, unsigned int i,
 		return VPMU_HANDLED;
 	v->extra.offcore[i] = value;
 	for (pmc = 0; pmc < v->n_gp; pmc++) {
-		vpmu_pmc_attr(v, pmc, &attr);
+		arch_pmc_attr(v, pmc, &attr);
 		if (attr.shared == VPMU_SHARED_OFFCORE_RSP)
 			pmcs |= 1u << pmc;
 	}
 	if (pmcs)
-		vpmu_pmc_changed(v, pmcs);
+		arch_pmc_changed(v, pmcs);
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_extra_ldlat_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_extra_ldlat_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	(void)i;
 	*value = v->extra.ldlat;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_extra_ldlat_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_extra_ldlat_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	struct arch_extra e = v->extra;
 
@@ -124,20 +124,20 @@ enum vpmu_result vpmu_extra_ldlat_write(struct vpmu_arch *v, unsigned int i, uin
 	if (value & ~EXTRA_LDLAT_VALID)
 		return VPMU_FAULT;
 	e.ldlat = value;
-	vpmu_pmc_begin(v);
-	vpmu_extra_set(v, &e);
-	vpmu_pmc_commit(v);
+	arch_event_begin(v);
+	arch_extra_set(v, &e);
+	arch_pmc_commit(v);
 	return VPMU_HANDLED;
 }
 
-void vpmu_extra_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+void arch_extra_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	vpmu_state_put(c, v->extra.offcore[0], 8);
 	vpmu_state_put(c, v->extra.offcore[1], 8);
 	vpmu_state_put(c, v->extra.ldlat, 8);
 }
 
-int vpmu_extra_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+int arch_extra_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		   struct arch_extra *e)
 {
 	uint64_t offcore = v->has[ARCH_HAS_OFFCORE] ? v->model->offcore : 0;

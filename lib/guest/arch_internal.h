@@ -6,7 +6,7 @@
  *
  * A set of counters is a 32-bit bitmap by `pmc` (GP from 0, then fixed). The
  * registers have a layout of their own (GP from bit 0, fixed from bit 32):
- * vpmu_pmc_set() and vpmu_pmc_bits() convert.
+ * arch_pmc_set() and arch_pmc_bits() convert.
  */
 #ifndef VPMU_ARCH_INTERNAL_H
 #define VPMU_ARCH_INTERNAL_H
@@ -88,7 +88,7 @@ struct arch_valid {
 /* The register file: plain data. */
 struct arch_regs {
 	uint64_t evtsel[ARCH_GP_MAX];
-	uint64_t counter[ARCH_PMC_MAX]; /* by pmc; see vpmu_pmc_read() */
+	uint64_t counter[ARCH_PMC_MAX]; /* by pmc; see arch_event_read() */
 	uint64_t fixed_ctrl;
 	uint64_t global_ctrl;
 	uint64_t status;
@@ -112,7 +112,7 @@ struct arch_leaf {
 	struct vpmu_cpuid keep, set;
 };
 
-/* Selectors programmed in vain; survives reset, as it is for the host. */
+/* Selectors that the guest enabled and no provider counts; survives reset, as it is for the host. */
 struct arch_told {
 	uint32_t n;
 	struct {
@@ -145,7 +145,7 @@ struct arch_loss {
 	uint64_t clock; /* the provider's, as it was last asked */
 	uint64_t now;   /* the same, but that it never goes back */
 	uint32_t on, run; /* counters whose times go on */
-	uint32_t lost, filtered, vain; /* those that are on and do not count */
+	uint32_t lost, filtered, uncounted; /* those that are on and do not count */
 	bool held; /* the clock is */
 	bool pmi;  /* due */
 };
@@ -271,10 +271,10 @@ struct vpmu_arch {
 	uint32_t own;  /* enabled by their own register */
 	uint32_t made; /* have an event of the provider, enabled or parked */
 	uint32_t on;   /* enabled by every gate */
-	uint32_t vain; /* nobody counts their selector: not to be tried again */
+	uint32_t uncounted; /* no provider counts their selector: not to be tried again */
 	uint32_t filtered; /* the filter denies their selector */
 	uint32_t touched;  /* written to since the last slice */
-	uint32_t batch;    /* depth of vpmu_pmc_begin() */
+	uint32_t batch;    /* depth of arch_event_begin() */
 	bool settle;       /* at the end of the batch, losses are to be looked for */
 	bool unplaced;     /* some event could not be enabled */
 	struct arch_image image; /* vpmu_arch_load()'s */
@@ -283,7 +283,7 @@ struct vpmu_arch {
 	   records. */
 };
 
-static inline uint32_t vpmu_pmc_set(const struct vpmu_arch *v, uint64_t bits)
+static inline uint32_t arch_pmc_set(const struct vpmu_arch *v, uint64_t bits)
 {
 	uint32_t gp = (1u << v->n_gp) - 1, fixed = (1u << v->n_fixed) - 1;
 
@@ -291,7 +291,7 @@ static inline uint32_t vpmu_pmc_set(const struct vpmu_arch *v, uint64_t bits)
 	       ((uint32_t)(bits >> VPMU_STATUS_FIXED_SHIFT) & fixed) << v->n_gp;
 }
 
-static inline uint64_t vpmu_pmc_bits(const struct vpmu_arch *v, uint32_t pmcs)
+static inline uint64_t arch_pmc_bits(const struct vpmu_arch *v, uint32_t pmcs)
 {
 	uint32_t gp = (1u << v->n_gp) - 1;
 
@@ -300,7 +300,7 @@ static inline uint64_t vpmu_pmc_bits(const struct vpmu_arch *v, uint32_t pmcs)
 }
 
 /* FIXED_CTR_CTRL's four bits of fixed counter @i. */
-static inline unsigned int vpmu_pmc_fixed_bits(const struct vpmu_arch *v,
+static inline unsigned int arch_pmc_fixed_bits(const struct vpmu_arch *v,
 					       unsigned int i)
 {
 	return (unsigned int)(v->r.fixed_ctrl >> (4 * i)) & 0xf;
@@ -309,206 +309,206 @@ static inline unsigned int vpmu_pmc_fixed_bits(const struct vpmu_arch *v,
 /* arch_pmc.c: counters over the provider's events. */
 
 /** Bracket changes, so that they happen at one instant. They nest. */
-void vpmu_pmc_begin(struct vpmu_arch *v);
-void vpmu_pmc_commit(struct vpmu_arch *v);
+void arch_event_begin(struct vpmu_arch *v);
+void arch_pmc_commit(struct vpmu_arch *v);
 
 /** A counter's value as the guest reads it, and a write of it (within width). */
-uint64_t vpmu_pmc_read(struct vpmu_arch *v, unsigned int pmc);
-void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
+uint64_t arch_event_read(struct vpmu_arch *v, unsigned int pmc);
+void arch_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
 
 /** The same, by the PMU itself. */
-void vpmu_pmc_put(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
+void arch_event_put(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
 
 /** The second half of overflows of @pmcs: counters that they reload. */
-void vpmu_pmc_reload(struct vpmu_arch *v, uint32_t pmcs);
+void arch_event_reload(struct vpmu_arch *v, uint32_t pmcs);
 
 /** The selectors, filters or own enable bits of @pmcs have changed. */
-void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs);
+void arch_pmc_changed(struct vpmu_arch *v, uint32_t pmcs);
 
 /** A gate has changed: GLOBAL_CTRL, CTR_FRZ. */
-void vpmu_pmc_gate(struct vpmu_arch *v);
+void arch_pmc_gate(struct vpmu_arch *v);
 
 /** Give all events back; counters keep their values. */
-void vpmu_pmc_release_all(struct vpmu_arch *v);
+void arch_pmc_release_all(struct vpmu_arch *v);
 
 /**
  * Make the events of a register file that has just been put in place. @parked:
  * counters that had one (event[].banks: for which rings), enabled or not.
  */
-void vpmu_pmc_resume(struct vpmu_arch *v, uint32_t parked);
+void arch_pmc_resume(struct vpmu_arch *v, uint32_t parked);
 
 /** What the provider is asked to count for @pmc. */
-void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
+void arch_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
 		   struct vpmu_event_attr *attr);
-struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc);
+struct vpmu_event *arch_event_of(struct vpmu_arch *v, unsigned int pmc);
 
 /** Bring everything in line with v->filter, which has changed. */
-void vpmu_pmc_filter(struct vpmu_arch *v);
+void arch_pmc_filter(struct vpmu_arch *v);
 
 /** Give back what is parked and was not written to in a slice; see arch.h. */
-bool vpmu_pmc_slice(struct vpmu_arch *v);
+bool arch_pmc_slice(struct vpmu_arch *v);
 
 /** Counters of which an overflow sets no status bit: those that reload themselves. */
-uint32_t vpmu_pmc_silent(const struct vpmu_arch *v);
+uint32_t arch_pmc_silent(const struct vpmu_arch *v);
 
 /** Deadlines of @pmcs anew: whether their next occurrence is wanted has changed. */
-void vpmu_pmc_rearm(struct vpmu_arch *v, uint32_t pmcs);
+void arch_event_rearm(struct vpmu_arch *v, uint32_t pmcs);
 
 /* Counters whose overflow raises a PMI (INT, or the fixed counter's PMI bit). */
-uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v);
+uint32_t arch_pmc_interrupting(const struct vpmu_arch *v);
 
 /* arch.c */
 
 /** Set status bits; any that was clear also sets CondChgd, which is Intel's. */
-void vpmu_arch_raise_status(struct vpmu_arch *v, uint64_t bits);
+void arch_raise_status(struct vpmu_arch *v, uint64_t bits);
 
 /* arch_lbr.c: branch records. Nothing happens where there are none. */
 
 struct vpmu_state_cursor;
 
 /** Which kind, and whether provider and embedder can have any. */
-enum arch_lbr_kind vpmu_lbr_kind(const struct vpmu_model *m, uint64_t capabilities);
-bool vpmu_lbr_possible(const struct vpmu_arch_config *cfg);
+enum arch_lbr_kind arch_lbr_kind(const struct vpmu_model *m, uint64_t capabilities);
+bool arch_lbr_possible(const struct vpmu_arch_config *cfg);
 
 /** Formats and masks; @v->lbr.kind is set. */
-void vpmu_lbr_resolve(struct vpmu_arch *v);
+void arch_lbr_resolve(struct vpmu_arch *v);
 
 /** What decides about recording has changed: GLOBAL_STATUS, DEBUGCTL. */
-void vpmu_lbr_apply(struct vpmu_arch *v);
+void arch_lbr_apply(struct vpmu_arch *v);
 /** DEBUGCTL was written. */
-void vpmu_lbr_debugctl(struct vpmu_arch *v, uint64_t value);
+void arch_lbr_debugctl(struct vpmu_arch *v, uint64_t value);
 /** A PMI freezes. */
-void vpmu_lbr_freeze(struct vpmu_arch *v);
-void vpmu_lbr_smm(struct vpmu_arch *v, bool entered);
+void arch_lbr_freeze(struct vpmu_arch *v);
+void arch_lbr_smm(struct vpmu_arch *v, bool entered);
 /** Find out whether the records were lost, or found again. */
-void vpmu_lbr_look(struct vpmu_arch *v);
+void arch_lbr_look(struct vpmu_arch *v);
 /** Give the facility back; what is recorded is kept. */
-void vpmu_lbr_release(struct vpmu_arch *v);
-bool vpmu_lbr_slice(struct vpmu_arch *v);
-void vpmu_lbr_reset(struct vpmu_arch *v, bool init);
+void arch_lbr_release(struct vpmu_arch *v);
+bool arch_lbr_slice(struct vpmu_arch *v);
+void arch_lbr_reset(struct vpmu_arch *v, bool init);
 
 /**
  * The body of its section: save; check without using it; use it, after a release.
  * @c: no data: begin with none; NULL: go on, @claimed as before.
  */
-void vpmu_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
-int vpmu_lbr_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
-void vpmu_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool claimed);
+void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_lbr_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool claimed);
 
 /** Entry @age, the newest being 0, as its registers show it; zeros if not owned. */
-void vpmu_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3]);
+void arch_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3]);
 
 /* Handlers of registers; see arch_msr.c. */
 typedef enum vpmu_result arch_read_fn(struct vpmu_arch *v, unsigned int i,
 				      uint64_t *value);
 typedef enum vpmu_result arch_write_fn(struct vpmu_arch *v, unsigned int i,
 				       uint64_t value);
-arch_read_fn vpmu_lbr_from_read, vpmu_lbr_to_read, vpmu_lbr_info_read,
-	     vpmu_lbr_select_read, vpmu_lbr_ctl_read, vpmu_lbr_ler_read,
-	     vpmu_lbr_ler_info_read, vpmu_lbr_loss_read, vpmu_lbr_tos_read,
-	     vpmu_lbr_amd_read, vpmu_lbr_amd_ctl_read;
-arch_write_fn vpmu_lbr_from_write, vpmu_lbr_to_write, vpmu_lbr_info_write,
-	      vpmu_lbr_select_write, vpmu_lbr_ctl_write, vpmu_lbr_ler_write,
-	      vpmu_lbr_ler_info_write, vpmu_lbr_tos_write, vpmu_lbr_amd_write,
-	      vpmu_lbr_amd_ctl_write;
+arch_read_fn arch_lbr_from_read, arch_lbr_to_read, arch_lbr_info_read,
+	     arch_lbr_select_read, arch_lbr_ctl_read, arch_lbr_ler_read,
+	     arch_lbr_ler_info_read, arch_lbr_loss_read, arch_lbr_tos_read,
+	     arch_lbr_amd_read, arch_lbr_amd_ctl_read;
+arch_write_fn arch_lbr_from_write, arch_lbr_to_write, arch_lbr_info_write,
+	      arch_lbr_select_write, arch_lbr_ctl_write, arch_lbr_ler_write,
+	      arch_lbr_ler_info_write, arch_lbr_tos_write, arch_lbr_amd_write,
+	      arch_lbr_amd_ctl_write;
 
 /* arch_pebs.c: precise event-based sampling. Nothing happens where there is none. */
 
-bool vpmu_pebs_possible(const struct vpmu_arch_config *cfg);
-void vpmu_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits);
+bool arch_pebs_possible(const struct vpmu_arch_config *cfg);
+void arch_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits);
 
 /** Counters that PEBS is enabled for, and those whose next occurrence is recorded. */
-uint32_t vpmu_pebs_enabled(const struct vpmu_arch *v);
-uint32_t vpmu_pebs_armed(const struct vpmu_arch *v);
+uint32_t arch_pebs_enabled(const struct vpmu_arch *v);
+uint32_t arch_pebs_armed(const struct vpmu_arch *v);
 
 /**
  * Counters @pmcs overflowed: arm, or write records. @buffer: set when the DS area
  * is full to its threshold. Returns those that have overflowed in the ordinary way.
  */
-uint32_t vpmu_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer);
+uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer);
 
 /** What decides about watching may have changed: armed counters, gates. */
-void vpmu_pebs_watch(struct vpmu_arch *v);
+void arch_pebs_watch(struct vpmu_arch *v);
 /** Registers as after RESET, when no event exists. */
-void vpmu_pebs_clear(struct vpmu_arch *v);
+void arch_pebs_clear(struct vpmu_arch *v);
 
 /** The body of its section: save; check; use what was checked. */
-void vpmu_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
-int vpmu_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
-void vpmu_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void arch_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void arch_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 
-arch_read_fn vpmu_pebs_read, vpmu_pebs_ds_read;
-arch_write_fn vpmu_pebs_write, vpmu_pebs_ds_write;
+arch_read_fn arch_pebs_read, arch_pebs_ds_read;
+arch_write_fn arch_pebs_write, arch_pebs_ds_write;
 
 /* arch_extra.c: registers that say more of events. */
 
 /** Which there are, with this provider; before CPUID is resolved. */
-void vpmu_extra_resolve(struct vpmu_arch *v);
+void arch_extra_resolve(struct vpmu_arch *v);
 /** Whether there is any. */
-bool vpmu_extra_any(const struct vpmu_arch *v);
+bool arch_extra_any(const struct vpmu_arch *v);
 /** What they say of @pmc's event, into its attr. */
-void vpmu_extra_attr(const struct vpmu_arch *v, unsigned int pmc, struct vpmu_event_attr *attr);
+void arch_extra_attr(const struct vpmu_arch *v, unsigned int pmc, struct vpmu_event_attr *attr);
 /** As after RESET, or as loaded, where no event exists. */
-void vpmu_extra_set(struct vpmu_arch *v, const struct arch_extra *e);
+void arch_extra_set(struct vpmu_arch *v, const struct arch_extra *e);
 
 /** The body of their section: save; check and take. */
-void vpmu_extra_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
-int vpmu_extra_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+void arch_extra_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_extra_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		   struct arch_extra *e);
 
-arch_read_fn vpmu_extra_offcore_read, vpmu_extra_ldlat_read;
-arch_write_fn vpmu_extra_offcore_write, vpmu_extra_ldlat_write;
+arch_read_fn arch_extra_offcore_read, arch_extra_ldlat_read;
+arch_write_fn arch_extra_offcore_write, arch_extra_ldlat_write;
 
 /* arch_topdown.c: PERF_METRICS, of the slots counter. */
 
-bool vpmu_topdown_counted(const struct vpmu_arch_config *cfg);
-void vpmu_topdown_resolve(struct vpmu_arch *v);
+bool arch_topdown_counted(const struct vpmu_arch_config *cfg);
+void arch_topdown_resolve(struct vpmu_arch *v);
 /** Whether @pmc is the slots counter and PERF_METRICS goes with it. */
-bool vpmu_topdown_is(const struct vpmu_arch *v, unsigned int pmc);
+bool arch_topdown_is(const struct vpmu_arch *v, unsigned int pmc);
 /** Its event was made; is about to be released; GLOBAL_CTRL is about to change. */
-void vpmu_topdown_made(struct vpmu_arch *v);
-void vpmu_topdown_look(struct vpmu_arch *v);
+void arch_topdown_made(struct vpmu_arch *v);
+void arch_topdown_look(struct vpmu_arch *v);
 /** The second half of an overflow of it: more bits for GLOBAL_STATUS. */
-uint64_t vpmu_topdown_overflow(struct vpmu_arch *v);
+uint64_t arch_topdown_overflow(struct vpmu_arch *v);
 /** RDPMC, and the register. */
-uint64_t vpmu_topdown_value(struct vpmu_arch *v);
-void vpmu_topdown_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
-int vpmu_topdown_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+uint64_t arch_topdown_value(struct vpmu_arch *v);
+void arch_topdown_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_topdown_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		     struct arch_topdown *t);
-arch_read_fn vpmu_topdown_read;
-arch_write_fn vpmu_topdown_write;
+arch_read_fn arch_topdown_read;
+arch_write_fn arch_topdown_write;
 
 /* arch_loss.c: what the guest is told. */
 
 /** Take the time: in a batch, after v->on has changed and before events follow. */
-void vpmu_loss_clock(struct vpmu_arch *v);
+void arch_loss_clock(struct vpmu_arch *v);
 
 /**
  * Find out why counters that are on do not count. @look: ask the provider for the
  * states of their events, too; else those that exist are taken to count.
  */
-void vpmu_loss_settle(struct vpmu_arch *v, bool look);
+void arch_loss_settle(struct vpmu_arch *v, bool look);
 
 /** The same at any other time, so that what is read next is as of now. */
-void vpmu_loss_poll(struct vpmu_arch *v);
+void arch_loss_poll(struct vpmu_arch *v);
 
-/** Stop all times, for events to be released; the next vpmu_loss_clock() resumes. */
-void vpmu_loss_stop(struct vpmu_arch *v);
+/** Stop all times, for events to be released; the next arch_loss_clock() resumes. */
+void arch_loss_stop(struct vpmu_arch *v);
 
 /** RESET: every event has been released, and nothing is on. */
-void vpmu_loss_reset(struct vpmu_arch *v);
+void arch_loss_reset(struct vpmu_arch *v);
 
 /** Totals as of the last time that was taken. */
-uint64_t vpmu_loss_enabled(struct vpmu_arch *v, unsigned int pmc);
-uint64_t vpmu_loss_running(struct vpmu_arch *v, unsigned int pmc);
+uint64_t arch_loss_enabled(struct vpmu_arch *v, unsigned int pmc);
+uint64_t arch_loss_running(struct vpmu_arch *v, unsigned int pmc);
 
 /* Handlers of the block's registers; see arch_msr.c. */
-enum vpmu_result vpmu_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value);
-enum vpmu_result vpmu_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value);
+enum vpmu_result arch_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
 				     uint64_t *value);
-enum vpmu_result vpmu_loss_ctrl_write(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_loss_ctrl_write(struct vpmu_arch *v, unsigned int i,
 				      uint64_t value);
-enum vpmu_result vpmu_loss_pmc_read(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_loss_pmc_read(struct vpmu_arch *v, unsigned int i,
 				    uint64_t *value);
 
 #endif /* VPMU_ARCH_INTERNAL_H */

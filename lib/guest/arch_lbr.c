@@ -65,7 +65,7 @@ static void lbr_resolve_amd(struct vpmu_arch *v)
 	}
 }
 
-void vpmu_lbr_resolve(struct vpmu_arch *v)
+void arch_lbr_resolve(struct vpmu_arch *v)
 {
 	struct arch_lbr *b = &v->lbr;
 
@@ -96,7 +96,7 @@ static const struct vpmu_lbr_filter *lbr_filter(const struct vpmu_arch *v)
 
 static struct vpmu_event *lbr_event(struct vpmu_arch *v)
 {
-	return vpmu_pmc_event(v, v->n_pmc); /* behind the counters' */
+	return arch_event_of(v, v->n_pmc); /* behind the counters' */
 }
 
 /* Whether the guest has switched recording on; it may be frozen. */
@@ -119,7 +119,7 @@ static void lbr_demand(struct vpmu_arch *v, bool on)
 		(void)v->ops->branches(v->ctx, on);
 }
 
-void vpmu_lbr_apply(struct vpmu_arch *v)
+void arch_lbr_apply(struct vpmu_arch *v)
 {
 	struct vpmu_lbr *l = v->lbr.stack;
 
@@ -178,11 +178,11 @@ static void lbr_settle(struct vpmu_arch *v, bool owned)
 	b->owned = owned;
 	if (!owned)
 		lbr_demand(v, false);
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 	lbr_tell(v, owned ? VPMU_LOSS_NONE : VPMU_LOSS_LOST);
 }
 
-void vpmu_lbr_look(struct vpmu_arch *v)
+void arch_lbr_look(struct vpmu_arch *v)
 {
 	(void)vpmu_atomic_take(&v->lbr.changed);
 	if (v->lbr.made)
@@ -228,22 +228,22 @@ static bool lbr_own(struct vpmu_arch *v, bool again)
 
 	b->used = true;
 	if (!b->made || (again && !b->owned)) {
-		vpmu_pmc_begin(v);
+		arch_event_begin(v);
 		if (!b->made)
 			lbr_make(v);
 		if (b->made)
 			(void)v->provider->ops->enable(lbr_event(v));
-		vpmu_loss_clock(v);
-		vpmu_pmc_commit(v);
+		arch_loss_clock(v);
+		arch_pmc_commit(v);
 		if (!b->made)
 			lbr_settle(v, false);
 	}
 	if (!b->owned || vpmu_atomic_read(&b->changed))
-		vpmu_lbr_look(v);
+		arch_lbr_look(v);
 	return b->owned;
 }
 
-void vpmu_lbr_release(struct vpmu_arch *v)
+void arch_lbr_release(struct vpmu_arch *v)
 {
 	struct arch_lbr *b = &v->lbr;
 
@@ -252,16 +252,16 @@ void vpmu_lbr_release(struct vpmu_arch *v)
 	if (b->owned)
 		vpmu_lbr_copy(&b->kept, b->stack);
 	b->owned = false;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 	lbr_demand(v, false);
-	vpmu_pmc_begin(v);
+	arch_event_begin(v);
 	v->provider->ops->release(lbr_event(v));
 	b->made = false;
-	vpmu_loss_clock(v);
-	vpmu_pmc_commit(v);
+	arch_loss_clock(v);
+	arch_pmc_commit(v);
 }
 
-bool vpmu_lbr_slice(struct vpmu_arch *v)
+bool arch_lbr_slice(struct vpmu_arch *v)
 {
 	struct arch_lbr *b = &v->lbr;
 	bool used = b->used;
@@ -271,12 +271,12 @@ bool vpmu_lbr_slice(struct vpmu_arch *v)
 		return false;
 	if (used)
 		return true;
-	vpmu_lbr_release(v);
+	arch_lbr_release(v);
 	lbr_tell(v, VPMU_LOSS_NONE);
 	return false;
 }
 
-void vpmu_lbr_reset(struct vpmu_arch *v, bool init)
+void arch_lbr_reset(struct vpmu_arch *v, bool init)
 {
 	struct arch_lbr *b = &v->lbr;
 
@@ -285,17 +285,17 @@ void vpmu_lbr_reset(struct vpmu_arch *v, bool init)
 	if (init) {
 		b->ctl &= b->kind == ARCH_LBR_ARCH ? ~VPMU_LBR_CTL_EN : UINT64_MAX;
 		b->enabled = false;
-		vpmu_lbr_apply(v);
+		arch_lbr_apply(v);
 		return;
 	}
-	vpmu_lbr_release(v);
+	arch_lbr_release(v);
 	(void)vpmu_atomic_take(&b->changed);
 	memset(&b->kept, 0, sizeof(b->kept));
 	vpmu_lbr_copy(b->stack, &b->kept);
 	b->ctl = 0;
 	b->enabled = false;
 	b->smm = false;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 	b->used = false;
 	b->reason = 0;
 	b->last = 0;
@@ -303,36 +303,36 @@ void vpmu_lbr_reset(struct vpmu_arch *v, bool init)
 }
 
 /* Versions from 4 on say so in the status, until it is acknowledged. */
-void vpmu_lbr_freeze(struct vpmu_arch *v)
+void arch_lbr_freeze(struct vpmu_arch *v)
 {
 	if (!(v->r.debugctl & VPMU_DEBUGCTL_FREEZE_LBRS))
 		return;
 	if (v->valid.status & VPMU_STATUS_LBR_FRZ)
-		vpmu_arch_raise_status(v, VPMU_STATUS_LBR_FRZ);
+		arch_raise_status(v, VPMU_STATUS_LBR_FRZ);
 	else
 		v->r.debugctl &= ~VPMU_DEBUGCTL_LBR;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 }
 
-void vpmu_lbr_debugctl(struct vpmu_arch *v, uint64_t value)
+void arch_lbr_debugctl(struct vpmu_arch *v, uint64_t value)
 {
 	if (v->lbr.kind == ARCH_LBR_LEGACY && value & VPMU_DEBUGCTL_LBR)
 		(void)lbr_own(v, true);
 	v->lbr.used = v->lbr.made;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 }
 
-void vpmu_lbr_smm(struct vpmu_arch *v, bool entered)
+void arch_lbr_smm(struct vpmu_arch *v, bool entered)
 {
 	v->lbr.smm = entered;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 }
 
 /* Source: SDM vol. 3, "Monitoring Branches, Exceptions, and Interrupts". */
 void vpmu_arch_debug_exception(struct vpmu_arch *v)
 {
 	v->r.debugctl &= ~VPMU_DEBUGCTL_LBR;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 }
 
 /* Registers */
@@ -359,38 +359,38 @@ static struct vpmu_lbr_entry *lbr_reach(struct vpmu_arch *v, unsigned int i)
 	return lbr_place(v, lbr_registers(v), i);
 }
 
-enum vpmu_result vpmu_lbr_from_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_from_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	*value = lbr_reach(v, i)->from & v->lbr.address;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_from_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_from_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	lbr_reach(v, i)->from = value;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_to_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_to_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	*value = lbr_reach(v, i)->to;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_to_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_to_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	lbr_reach(v, i)->to = value;
 	return VPMU_HANDLED;
 }
 
 /* Fields that are not defined do not fault; they read 0. */
-enum vpmu_result vpmu_lbr_info_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_info_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	*value = lbr_reach(v, i)->info & v->lbr.info;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_info_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_info_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	lbr_reach(v, i)->info = value & v->lbr.info;
 	return VPMU_HANDLED;
@@ -404,34 +404,34 @@ static uint64_t *lbr_ler(struct vpmu_arch *v, unsigned int i)
 	return i == 0 ? &l->ler_from : i == 1 ? &l->ler_to : &l->ler_info;
 }
 
-enum vpmu_result vpmu_lbr_ler_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_ler_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	*value = *lbr_ler(v, i);
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_ler_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_ler_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	*lbr_ler(v, i) = value;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_ler_info_read(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_lbr_ler_info_read(struct vpmu_arch *v, unsigned int i,
 					uint64_t *value)
 {
 	(void)i;
-	return vpmu_lbr_ler_read(v, 2, value);
+	return arch_lbr_ler_read(v, 2, value);
 }
 
-enum vpmu_result vpmu_lbr_ler_info_write(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_lbr_ler_info_write(struct vpmu_arch *v, unsigned int i,
 					 uint64_t value)
 {
 	(void)i;
-	return vpmu_lbr_ler_write(v, 2, value & v->lbr.info);
+	return arch_lbr_ler_write(v, 2, value & v->lbr.info);
 }
 
 /* LBR_SELECT */
-enum vpmu_result vpmu_lbr_select_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_select_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	(void)i;
 	(void)lbr_own(v, false);
@@ -439,19 +439,19 @@ enum vpmu_result vpmu_lbr_select_read(struct vpmu_arch *v, unsigned int i, uint6
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_select_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_select_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	(void)i;
 	if (value & ~v->lbr.valid)
 		return VPMU_FAULT;
 	(void)lbr_own(v, true);
 	v->lbr.ctl = value;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 	return VPMU_HANDLED;
 }
 
 /* LASTBRANCH_TOS */
-enum vpmu_result vpmu_lbr_tos_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_tos_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	(void)i;
 	*value = vpmu_lbr_tos(lbr_registers(v), v->lbr.depth);
@@ -463,7 +463,7 @@ enum vpmu_result vpmu_lbr_tos_read(struct vpmu_arch *v, unsigned int i, uint64_t
  * each step; a ring has room for it, since it is twice as long as the stack. What is
  * older than the registers reach is empty.
  */
-enum vpmu_result vpmu_lbr_tos_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_tos_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	unsigned int n = v->lbr.depth;
 	struct vpmu_lbr_entry oldest;
@@ -494,13 +494,13 @@ static uint64_t lbr_amd_view(const struct vpmu_lbr_entry *e, bool to)
 	return to ? (word & LBR_AMD_TO) | LBR_AMD_VALID : word & ~LBR_AMD_MISPREDICTED;
 }
 
-enum vpmu_result vpmu_lbr_amd_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_amd_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	*value = lbr_amd_view(lbr_reach(v, i / 2), i % 2);
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_amd_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_amd_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	struct vpmu_lbr_entry *e = lbr_reach(v, i / 2);
 	uint64_t from = lbr_amd_view(e, false);
@@ -512,37 +512,37 @@ enum vpmu_result vpmu_lbr_amd_write(struct vpmu_arch *v, unsigned int i, uint64_
 }
 
 /* LBR_SELECT, DBG_EXTN_CFG */
-enum vpmu_result vpmu_lbr_amd_ctl_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_amd_ctl_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	if (!i)
-		return vpmu_lbr_select_read(v, i, value);
+		return arch_lbr_select_read(v, i, value);
 	(void)lbr_own(v, false);
 	*value = v->lbr.enabled ? VPMU_DBG_EXTN_CFG_LBR : 0;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_amd_ctl_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_amd_ctl_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	if (!i)
-		return vpmu_lbr_select_write(v, i, value);
+		return arch_lbr_select_write(v, i, value);
 	if (value & ~VPMU_DBG_EXTN_CFG_LBR)
 		return VPMU_FAULT;
 	(void)lbr_own(v, true);
 	v->lbr.enabled = value;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 	return VPMU_HANDLED;
 }
 
 /* LBR_CTL, LBR_DEPTH. Any write of the depth, which is always the same, clears. */
-enum vpmu_result vpmu_lbr_ctl_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_ctl_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	if (!i)
-		return vpmu_lbr_select_read(v, i, value);
+		return arch_lbr_select_read(v, i, value);
 	*value = VPMU_LBR_ENTRIES;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_ctl_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_lbr_ctl_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	if (i ? value != VPMU_LBR_ENTRIES : (value & ~v->lbr.valid) != 0)
 		return VPMU_FAULT;
@@ -552,14 +552,14 @@ enum vpmu_result vpmu_lbr_ctl_write(struct vpmu_arch *v, unsigned int i, uint64_
 		return VPMU_HANDLED;
 	}
 	v->lbr.ctl = value;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_lbr_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_lbr_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	(void)i;
-	vpmu_lbr_look(v);
+	arch_lbr_look(v);
 	*value = v->lbr.reason | (uint32_t)v->lbr.last << 8 |
 		 (uint64_t)v->lbr.generation << 32;
 	return VPMU_HANDLED;
@@ -569,7 +569,7 @@ bool vpmu_arch_lbr_info(struct vpmu_arch *v, struct vpmu_lbr_info *info)
 {
 	if (!v->lbr.kind)
 		return false;
-	vpmu_lbr_look(v);
+	arch_lbr_look(v);
 	info->owned = v->lbr.owned;
 	info->loss = v->lbr.reason;
 	info->generation = v->lbr.generation;
@@ -578,7 +578,7 @@ bool vpmu_arch_lbr_info(struct vpmu_arch *v, struct vpmu_lbr_info *info)
 
 /* Configuration */
 
-bool vpmu_lbr_possible(const struct vpmu_arch_config *cfg)
+bool arch_lbr_possible(const struct vpmu_arch_config *cfg)
 {
 	const struct vpmu_ops *ops = cfg->ops;
 	struct vpmu_event_attr attr;
@@ -588,7 +588,7 @@ bool vpmu_lbr_possible(const struct vpmu_arch_config *cfg)
 	       cfg->provider->ops->quality(cfg->provider, &attr) != VPMU_QUALITY_NONE;
 }
 
-enum arch_lbr_kind vpmu_lbr_kind(const struct vpmu_model *m, uint64_t capabilities)
+enum arch_lbr_kind arch_lbr_kind(const struct vpmu_model *m, uint64_t capabilities)
 {
 	if (m->vendor == VPMU_VENDOR_AMD)
 		return capabilities & VPMU_CAP_AMD_LBR ? ARCH_LBR_AMD : ARCH_LBR_NONE;
@@ -607,7 +607,7 @@ enum arch_lbr_kind vpmu_lbr_kind(const struct vpmu_model *m, uint64_t capabiliti
 #define LBR_DEMAND		16u
 #define LBR_ENABLED		32u /* AMD */
 
-void vpmu_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	struct arch_lbr *b = &v->lbr;
 	struct vpmu_lbr *l = b->owned ? b->stack : &b->kept;
@@ -665,7 +665,7 @@ static int lbr_get_head(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	return ok && !c->error ? 0 : -VPMU_EINVAL;
 }
 
-int vpmu_lbr_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+int arch_lbr_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	uint64_t left = VPMU_LBR_ENTRIES * 3 + 3, info = 0;
 	struct lbr_head h;
@@ -708,7 +708,7 @@ static void lbr_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c, uint64_t
 	b->enabled = *flags & LBR_ENABLED;
 }
 
-void vpmu_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool claimed)
+void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool claimed)
 {
 	uint64_t flags = (claimed ? LBR_MADE : 0) | (v->lbr.used ? LBR_USED : 0);
 
@@ -716,19 +716,19 @@ void vpmu_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool clai
 		return;
 	if (c) {
 		flags = 0;
-		vpmu_lbr_reset(v, false);
+		arch_lbr_reset(v, false);
 	}
 	if (c && c->data)
 		lbr_adopt(v, c, &flags);
 	if (flags & LBR_MADE && !lbr_own(v, false) && flags & LBR_OWNED)
 		memset(&v->lbr.kept, 0, sizeof(v->lbr.kept)); /* as lbr_settle() does */
 	v->lbr.used = flags & LBR_USED;
-	vpmu_lbr_apply(v);
+	arch_lbr_apply(v);
 	if (flags & LBR_DEMAND && v->lbr.owned)
 		lbr_demand(v, true);
 }
 
-void vpmu_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3])
+void arch_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3])
 {
 	const struct vpmu_lbr_entry *e;
 

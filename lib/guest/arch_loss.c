@@ -26,7 +26,7 @@ static void loss_time(struct vpmu_arch *v, bool hold)
  * context switch must not change what is demanded. A claim to the branch records
  * holds it, too, so that the slice comes at which it is given back.
  */
-void vpmu_loss_clock(struct vpmu_arch *v)
+void arch_loss_clock(struct vpmu_arch *v)
 {
 	struct arch_loss *l = &v->loss;
 	uint32_t changed = l->on ^ v->on;
@@ -64,7 +64,7 @@ static void loss_run(struct vpmu_arch *v, uint32_t run)
 	}
 }
 
-uint64_t vpmu_loss_enabled(struct vpmu_arch *v, unsigned int pmc)
+uint64_t arch_loss_enabled(struct vpmu_arch *v, unsigned int pmc)
 {
 	const struct arch_loss *l = &v->loss;
 
@@ -75,14 +75,14 @@ uint64_t vpmu_loss_enabled(struct vpmu_arch *v, unsigned int pmc)
  * Never more than enabled, also where the provider stops its clock a moment later
  * than we stopped ours.
  */
-uint64_t vpmu_loss_running(struct vpmu_arch *v, unsigned int pmc)
+uint64_t arch_loss_running(struct vpmu_arch *v, unsigned int pmc)
 {
 	const struct arch_loss *l = &v->loss;
-	uint64_t enabled = vpmu_loss_enabled(v, pmc);
+	uint64_t enabled = arch_loss_enabled(v, pmc);
 	uint64_t running = l->pmc[pmc].running;
 
 	if (v->clock && v->running && v->made >> pmc & 1)
-		running += v->running(vpmu_pmc_event(v, pmc));
+		running += v->running(arch_event_of(v, pmc));
 	else if (l->run >> pmc & 1)
 		running += l->now;
 	return running < enabled ? running : enabled;
@@ -92,7 +92,7 @@ static uint8_t loss_reason(const struct arch_loss *l, unsigned int pmc)
 {
 	if (l->filtered >> pmc & 1)
 		return VPMU_LOSS_FILTERED;
-	if (l->vain >> pmc & 1)
+	if (l->uncounted >> pmc & 1)
 		return VPMU_LOSS_NOT_COUNTED;
 	return l->lost >> pmc & 1 ? VPMU_LOSS_LOST : VPMU_LOSS_NONE;
 }
@@ -112,7 +112,7 @@ static void loss_tell(struct vpmu_arch *v, unsigned int pmc)
 		v->ops->kick(v->ctx);
 	}
 	vpmu_trace(v->ops, v->ctx, p->reason ? VPMU_TRACE_LOST : VPMU_TRACE_FOUND,
-		   pmc, p->reason, vpmu_loss_enabled(v, pmc), vpmu_loss_running(v, pmc));
+		   pmc, p->reason, arch_loss_enabled(v, pmc), arch_loss_running(v, pmc));
 }
 
 /* Which of @pmcs have an event that does not count. */
@@ -123,17 +123,17 @@ static uint32_t loss_look(struct vpmu_arch *v, uint32_t pmcs)
 
 	for (pmc = 0; pmcs >> pmc; pmc++)
 		if (pmcs >> pmc & 1 &&
-		    v->provider->ops->state(vpmu_pmc_event(v, pmc)) != VPMU_EVENT_ACTIVE)
+		    v->provider->ops->state(arch_event_of(v, pmc)) != VPMU_EVENT_ACTIVE)
 			lost |= 1u << pmc;
 	return lost;
 }
 
-void vpmu_loss_settle(struct vpmu_arch *v, bool look)
+void arch_loss_settle(struct vpmu_arch *v, bool look)
 {
 	struct arch_loss *l = &v->loss;
 	uint32_t filtered = v->on & v->filtered;
-	uint32_t vain = v->on & v->vain & ~filtered;
-	uint32_t lost = v->on & ~(filtered | vain | v->made);
+	uint32_t uncounted = v->on & v->uncounted & ~filtered;
+	uint32_t lost = v->on & ~(filtered | uncounted | v->made);
 	uint32_t changed;
 	unsigned int pmc;
 
@@ -141,28 +141,28 @@ void vpmu_loss_settle(struct vpmu_arch *v, bool look)
 		look = true;
 	if (look || l->lost)
 		lost |= loss_look(v, v->on & v->made);
-	changed = (l->filtered ^ filtered) | (l->vain ^ vain) | (l->lost ^ lost);
+	changed = (l->filtered ^ filtered) | (l->uncounted ^ uncounted) | (l->lost ^ lost);
 	l->filtered = filtered;
-	l->vain = vain;
+	l->uncounted = uncounted;
 	l->lost = lost;
 	if (v->clock && !v->running)
-		loss_run(v, v->on & ~(filtered | vain | lost));
+		loss_run(v, v->on & ~(filtered | uncounted | lost));
 	for (pmc = 0; changed >> pmc; pmc++)
 		if (changed >> pmc & 1)
 			loss_tell(v, pmc);
 }
 
-void vpmu_loss_poll(struct vpmu_arch *v)
+void arch_loss_poll(struct vpmu_arch *v)
 {
 	if (!v->on) {
 		(void)vpmu_atomic_take(&v->changed);
 		return;
 	}
-	vpmu_loss_clock(v);
-	vpmu_loss_settle(v, true);
+	arch_loss_clock(v);
+	arch_loss_settle(v, true);
 }
 
-void vpmu_loss_stop(struct vpmu_arch *v)
+void arch_loss_stop(struct vpmu_arch *v)
 {
 	struct arch_loss *l = &v->loss;
 	unsigned int pmc;
@@ -179,29 +179,29 @@ void vpmu_loss_stop(struct vpmu_arch *v)
 	l->run = 0;
 }
 
-void vpmu_loss_reset(struct vpmu_arch *v)
+void arch_loss_reset(struct vpmu_arch *v)
 {
-	vpmu_loss_stop(v);
-	vpmu_loss_settle(v, false);
+	arch_loss_stop(v);
+	arch_loss_settle(v, false);
 	memset(&v->loss, 0, sizeof(v->loss));
 }
 
 /* GENERATION and STATUS. */
-enum vpmu_result vpmu_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	struct arch_loss *l = &v->loss;
 
-	vpmu_loss_poll(v);
-	vpmu_lbr_look(v);
+	arch_loss_poll(v);
+	arch_lbr_look(v);
 	if (i == 0)
 		*value = l->generation;
 	else
-		*value = vpmu_pmc_bits(v, l->lost | l->filtered | l->vain) |
+		*value = arch_pmc_bits(v, l->lost | l->filtered | l->uncounted) |
 			 (v->lbr.reason ? VPMU_LOSS_STATUS_LBR : 0);
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
 				     uint64_t *value)
 {
 	(void)i;
@@ -210,20 +210,20 @@ enum vpmu_result vpmu_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
 }
 
 /* A PMI is for losses from now on, not for those that there are. */
-enum vpmu_result vpmu_loss_ctrl_write(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_loss_ctrl_write(struct vpmu_arch *v, unsigned int i,
 				      uint64_t value)
 {
 	(void)i;
 	if (value & ~VPMU_LOSS_CTRL_PMI)
 		return VPMU_FAULT;
-	vpmu_loss_poll(v);
+	arch_loss_poll(v);
 	v->loss.ctrl = value;
 	if (!(value & VPMU_LOSS_CTRL_PMI))
 		v->loss.pmi = false;
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_loss_pmc_read(struct vpmu_arch *v, unsigned int i,
+enum vpmu_result arch_loss_pmc_read(struct vpmu_arch *v, unsigned int i,
 				    uint64_t *value)
 {
 	unsigned int pmc = i / LOSS_STRIDE;
@@ -231,13 +231,13 @@ enum vpmu_result vpmu_loss_pmc_read(struct vpmu_arch *v, unsigned int i,
 
 	if (i % LOSS_STRIDE > VPMU_LOSS_REASON)
 		return VPMU_FAULT;
-	vpmu_loss_poll(v);
+	arch_loss_poll(v);
 	switch (i % LOSS_STRIDE) {
 	case VPMU_LOSS_ENABLED:
-		*value = vpmu_loss_enabled(v, pmc);
+		*value = arch_loss_enabled(v, pmc);
 		break;
 	case VPMU_LOSS_RUNNING:
-		*value = vpmu_loss_running(v, pmc);
+		*value = arch_loss_running(v, pmc);
 		break;
 	default:
 		*value = p->reason | (uint32_t)p->last << 8 |

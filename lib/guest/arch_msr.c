@@ -39,7 +39,7 @@ static void evtsel_store(struct vpmu_arch *v, unsigned int i, uint64_t value)
 	v->r.evtsel[i] = value;
 	if (changed & (v->select | VPMU_EVTSEL_USR | VPMU_EVTSEL_OS | VPMU_EVTSEL_EN |
 		       ARCH_EVTSEL_ONLY) || (changed && v->loss.lost >> i & 1))
-		vpmu_pmc_changed(v, 1u << i);
+		arch_pmc_changed(v, 1u << i);
 }
 
 static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
@@ -54,7 +54,7 @@ static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
 static enum vpmu_result gp_read(struct vpmu_arch *v, unsigned int i,
 				uint64_t *value)
 {
-	*value = vpmu_pmc_read(v, i);
+	*value = arch_event_read(v, i);
 	return VPMU_HANDLED;
 }
 
@@ -65,7 +65,7 @@ static enum vpmu_result gp_write_legacy(struct vpmu_arch *v, unsigned int i,
 	value &= UINT32_MAX;
 	if (value >> 31)
 		value |= ~(uint64_t)UINT32_MAX;
-	vpmu_pmc_write(v, i, value & v->valid.counter);
+	arch_pmc_write(v, i, value & v->valid.counter);
 	return VPMU_HANDLED;
 }
 
@@ -74,14 +74,14 @@ static enum vpmu_result gp_write_full(struct vpmu_arch *v, unsigned int i,
 {
 	if (value & ~v->valid.counter)
 		return VPMU_FAULT;
-	vpmu_pmc_write(v, i, value);
+	arch_pmc_write(v, i, value);
 	return VPMU_HANDLED;
 }
 
 static enum vpmu_result fixed_read(struct vpmu_arch *v, unsigned int i,
 				   uint64_t *value)
 {
-	*value = vpmu_pmc_read(v, v->n_gp + i);
+	*value = arch_event_read(v, v->n_gp + i);
 	return VPMU_HANDLED;
 }
 
@@ -90,7 +90,7 @@ static enum vpmu_result fixed_write(struct vpmu_arch *v, unsigned int i,
 {
 	if (value & ~v->valid.counter)
 		return VPMU_FAULT;
-	vpmu_pmc_write(v, v->n_gp + i, value);
+	arch_pmc_write(v, v->n_gp + i, value);
 	return VPMU_HANDLED;
 }
 
@@ -122,7 +122,7 @@ static enum vpmu_result fixed_ctrl_write(struct vpmu_arch *v, unsigned int i,
 			pmcs |= bit;
 	}
 	if (pmcs)
-		vpmu_pmc_changed(v, pmcs);
+		arch_pmc_changed(v, pmcs);
 	return VPMU_HANDLED;
 }
 
@@ -143,10 +143,10 @@ static enum vpmu_result global_ctrl_write(struct vpmu_arch *v, unsigned int i,
 	if (value & ~v->valid.global_ctrl)
 		return VPMU_FAULT;
 	if (changed & VPMU_STATUS_METRICS)
-		vpmu_topdown_look(v);
+		arch_topdown_look(v);
 	v->r.global_ctrl = value;
 	if (changed)
-		vpmu_pmc_gate(v);
+		arch_pmc_gate(v);
 	return VPMU_HANDLED;
 }
 
@@ -177,9 +177,9 @@ static enum vpmu_result status_reset_write(struct vpmu_arch *v, unsigned int i,
 		return VPMU_FAULT;
 	v->r.status &= ~value;
 	if (changed & VPMU_STATUS_CTR_FRZ)
-		vpmu_pmc_gate(v);
+		arch_pmc_gate(v);
 	if (changed & VPMU_STATUS_LBR_FRZ)
-		vpmu_lbr_apply(v);
+		arch_lbr_apply(v);
 	return VPMU_HANDLED;
 }
 
@@ -197,9 +197,9 @@ static enum vpmu_result status_set_write(struct vpmu_arch *v, unsigned int i,
 		return VPMU_FAULT;
 	v->r.status |= value;
 	if (changed & VPMU_STATUS_CTR_FRZ)
-		vpmu_pmc_gate(v);
+		arch_pmc_gate(v);
 	if (changed & VPMU_STATUS_LBR_FRZ)
-		vpmu_lbr_apply(v);
+		arch_lbr_apply(v);
 	return VPMU_HANDLED;
 }
 
@@ -213,11 +213,11 @@ static enum vpmu_result inuse_read(struct vpmu_arch *v, unsigned int i,
 		if (v->r.evtsel[i] & VPMU_EVTSEL_EVENT)
 			pmcs |= 1u << i;
 	for (i = 0; i < v->n_fixed; i++)
-		if (vpmu_pmc_fixed_bits(v, i) &
+		if (arch_pmc_fixed_bits(v, i) &
 		    (VPMU_FIXED_OS | VPMU_FIXED_USR))
 			pmcs |= 1u << (v->n_gp + i);
-	*value = vpmu_pmc_bits(v, pmcs);
-	if (vpmu_pmc_interrupting(v) || v->pebs.enable)
+	*value = arch_pmc_bits(v, pmcs);
+	if (arch_pmc_interrupting(v) || v->pebs.enable)
 		*value |= 1ull << 63;
 	return VPMU_HANDLED;
 }
@@ -242,7 +242,7 @@ static enum vpmu_result debugctl_write(struct vpmu_arch *v, unsigned int i,
 	if (value & ~(v->valid.debugctl | v->valid.debugctl_dropped))
 		return VPMU_FAULT;
 	v->r.debugctl = value & v->valid.debugctl;
-	vpmu_lbr_debugctl(v, v->r.debugctl);
+	arch_lbr_debugctl(v, v->r.debugctl);
 	return VPMU_HANDLED;
 }
 
@@ -256,7 +256,7 @@ static enum vpmu_result reload_read(struct vpmu_arch *v, unsigned int pmc,
 	if (!v->valid.reload_by)
 		return VPMU_FAULT;
 	if (which == VPMU_PMC_CFG_B)
-		*value = vpmu_pmc_bits(v, v->reload.by[pmc]);
+		*value = arch_pmc_bits(v, v->reload.by[pmc]);
 	else
 		*value = v->reload.value[pmc];
 	return VPMU_HANDLED;
@@ -272,7 +272,7 @@ static enum vpmu_result reload_write(struct vpmu_arch *v, unsigned int pmc,
 	    value & ~(by ? v->valid.reload_by : v->valid.reload))
 		return VPMU_FAULT;
 	if (by)
-		v->reload.by[pmc] = vpmu_pmc_set(v, value);
+		v->reload.by[pmc] = arch_pmc_set(v, value);
 	else
 		v->reload.value[pmc] = (uint32_t)value;
 	return VPMU_HANDLED;
@@ -346,7 +346,7 @@ static enum vpmu_result amd_evtsel_write(struct vpmu_arch *v, unsigned int i,
 static enum vpmu_result amd_gp_write(struct vpmu_arch *v, unsigned int i,
 				     uint64_t value)
 {
-	vpmu_pmc_write(v, i, value & v->valid.counter);
+	arch_pmc_write(v, i, value & v->valid.counter);
 	return VPMU_HANDLED;
 }
 
@@ -403,21 +403,21 @@ static enum vpmu_result capabilities_read(struct vpmu_arch *v, unsigned int i,
  */
 static const struct arch_msr arch_msrs[] = {
 	/* LBR, FROM and TO of the first formats */
-	{ 0x040, 8, ARCH_HAS_LBR_OLD, vpmu_lbr_from_read, vpmu_lbr_from_write },
-	{ 0x060, 8, ARCH_HAS_LBR_OLD, vpmu_lbr_to_read, vpmu_lbr_to_write },
+	{ 0x040, 8, ARCH_HAS_LBR_OLD, arch_lbr_from_read, arch_lbr_from_write },
+	{ 0x060, 8, ARCH_HAS_LBR_OLD, arch_lbr_to_read, arch_lbr_to_write },
 	{ VPMU_MSR_PMC0, 8, ARCH_HAS_GP, gp_read, gp_write_legacy },
 	{ VPMU_MSR_PERFEVTSEL0, 8, ARCH_HAS_GP, evtsel_read, evtsel_write },
 	{ VPMU_MSR_OFFCORE_RSP_0, 2, ARCH_HAS_OFFCORE,
-	  vpmu_extra_offcore_read, vpmu_extra_offcore_write },
+	  arch_extra_offcore_read, arch_extra_offcore_write },
 	{ VPMU_MSR_LBR_SELECT, 1, ARCH_HAS_LBR_SELECT,
-	  vpmu_lbr_select_read, vpmu_lbr_select_write },
-	{ VPMU_MSR_LBR_TOS, 1, ARCH_HAS_LBR_TOS, vpmu_lbr_tos_read, vpmu_lbr_tos_write },
+	  arch_lbr_select_read, arch_lbr_select_write },
+	{ VPMU_MSR_LBR_TOS, 1, ARCH_HAS_LBR_TOS, arch_lbr_tos_read, arch_lbr_tos_write },
 	{ VPMU_MSR_DEBUGCTL, 1, ARCH_HAS_ALWAYS, debugctl_read, debugctl_write },
-	{ VPMU_MSR_LER_FROM, 2, ARCH_HAS_LER, vpmu_lbr_ler_read, vpmu_lbr_ler_write },
+	{ VPMU_MSR_LER_FROM, 2, ARCH_HAS_LER, arch_lbr_ler_read, arch_lbr_ler_write },
 	{ VPMU_MSR_LER_INFO, 1, ARCH_HAS_LER_INFO,
-	  vpmu_lbr_ler_info_read, vpmu_lbr_ler_info_write },
+	  arch_lbr_ler_info_read, arch_lbr_ler_info_write },
 	{ VPMU_MSR_FIXED_CTR0, 16, ARCH_HAS_FIXED, fixed_read, fixed_write },
-	{ VPMU_MSR_PERF_METRICS, 1, ARCH_HAS_METRICS, vpmu_topdown_read, vpmu_topdown_write },
+	{ VPMU_MSR_PERF_METRICS, 1, ARCH_HAS_METRICS, arch_topdown_read, arch_topdown_write },
 	{ VPMU_MSR_PERF_CAPABILITIES, 1, ARCH_HAS_CAPABILITIES,
 	  capabilities_read, NULL },
 	{ VPMU_MSR_FIXED_CTR_CTRL, 1, ARCH_HAS_GLOBAL,
@@ -430,35 +430,35 @@ static const struct arch_msr arch_msrs[] = {
 	{ VPMU_MSR_GLOBAL_STATUS_SET, 1, ARCH_HAS_STREAMLINED,
 	  zero_read, status_set_write },
 	{ VPMU_MSR_GLOBAL_INUSE, 1, ARCH_HAS_STREAMLINED, inuse_read, NULL },
-	{ VPMU_MSR_PEBS_ENABLE, 2, ARCH_HAS_PEBS, vpmu_pebs_read, vpmu_pebs_write },
+	{ VPMU_MSR_PEBS_ENABLE, 2, ARCH_HAS_PEBS, arch_pebs_read, arch_pebs_write },
 	{ VPMU_MSR_PEBS_LD_LAT, 1, ARCH_HAS_LDLAT,
-	  vpmu_extra_ldlat_read, vpmu_extra_ldlat_write },
+	  arch_extra_ldlat_read, arch_extra_ldlat_write },
 	/* PEBS_FRONTEND */
 	{ 0x3f7, 1, ARCH_HAS_NONE, NULL, NULL },
 	{ VPMU_MSR_A_PMC0, 8, ARCH_HAS_GP_FULL, gp_read, gp_write_full },
-	{ VPMU_MSR_DS_AREA, 1, ARCH_HAS_DS, vpmu_pebs_ds_read, vpmu_pebs_ds_write },
-	{ VPMU_MSR_LBR_FROM, 32, ARCH_HAS_LBR, vpmu_lbr_from_read, vpmu_lbr_from_write },
-	{ VPMU_MSR_LBR_TO, 32, ARCH_HAS_LBR, vpmu_lbr_to_read, vpmu_lbr_to_write },
-	{ VPMU_MSR_LBR_INFO, 32, ARCH_HAS_LBR_INFO, vpmu_lbr_info_read, vpmu_lbr_info_write },
+	{ VPMU_MSR_DS_AREA, 1, ARCH_HAS_DS, arch_pebs_ds_read, arch_pebs_ds_write },
+	{ VPMU_MSR_LBR_FROM, 32, ARCH_HAS_LBR, arch_lbr_from_read, arch_lbr_from_write },
+	{ VPMU_MSR_LBR_TO, 32, ARCH_HAS_LBR, arch_lbr_to_read, arch_lbr_to_write },
+	{ VPMU_MSR_LBR_INFO, 32, ARCH_HAS_LBR_INFO, arch_lbr_info_read, arch_lbr_info_write },
 	{ VPMU_MSR_ARCH_LBR_INFO, 32, ARCH_HAS_ARCH_LBR,
-	  vpmu_lbr_info_read, vpmu_lbr_info_write },
+	  arch_lbr_info_read, arch_lbr_info_write },
 	{ VPMU_MSR_ARCH_LBR_CTL, 2, ARCH_HAS_ARCH_LBR_CTL,
-	  vpmu_lbr_ctl_read, vpmu_lbr_ctl_write },
+	  arch_lbr_ctl_read, arch_lbr_ctl_write },
 	{ VPMU_MSR_ARCH_LBR_FROM, 32, ARCH_HAS_ARCH_LBR,
-	  vpmu_lbr_from_read, vpmu_lbr_from_write },
+	  arch_lbr_from_read, arch_lbr_from_write },
 	{ VPMU_MSR_ARCH_LBR_TO, 32, ARCH_HAS_ARCH_LBR,
-	  vpmu_lbr_to_read, vpmu_lbr_to_write },
+	  arch_lbr_to_read, arch_lbr_to_write },
 	{ VPMU_MSR_PMC_GP(0), 128, ARCH_HAS_BLOCK_GP, block_gp_read, block_gp_write },
 	{ VPMU_MSR_PMC_FX(0), 64, ARCH_HAS_BLOCK_FIXED,
 	  block_fixed_read, block_fixed_write },
-	{ VPMU_MSR_LOSS_GENERATION, 2, ARCH_HAS_LOSS, vpmu_loss_read, NULL },
+	{ VPMU_MSR_LOSS_GENERATION, 2, ARCH_HAS_LOSS, arch_loss_read, NULL },
 	{ VPMU_MSR_LOSS_CTRL, 1, ARCH_HAS_LOSS,
-	  vpmu_loss_ctrl_read, vpmu_loss_ctrl_write },
-	{ VPMU_MSR_LOSS_LBR, 1, ARCH_HAS_LOSS_LBR, vpmu_lbr_loss_read, NULL },
+	  arch_loss_ctrl_read, arch_loss_ctrl_write },
+	{ VPMU_MSR_LOSS_LBR, 1, ARCH_HAS_LOSS_LBR, arch_lbr_loss_read, NULL },
 	{ VPMU_MSR_LOSS_LBR + 1, 12, ARCH_HAS_LOSS_NONE, NULL, NULL },
-	{ VPMU_MSR_LOSS_PMC(0), 240, ARCH_HAS_LOSS_PMC, vpmu_loss_pmc_read, NULL },
+	{ VPMU_MSR_LOSS_PMC(0), 240, ARCH_HAS_LOSS_PMC, arch_loss_pmc_read, NULL },
 	{ VPMU_MSR_AMD_LBR_SELECT, 2, ARCH_HAS_AMD_LBR_CTL,
-	  vpmu_lbr_amd_ctl_read, vpmu_lbr_amd_ctl_write },
+	  arch_lbr_amd_ctl_read, arch_lbr_amd_ctl_write },
 	{ VPMU_MSR_AMD_GLOBAL_STATUS, 1, ARCH_HAS_AMD_GLOBAL,
 	  status_read, amd_status_write },
 	{ VPMU_MSR_AMD_GLOBAL_CTRL, 1, ARCH_HAS_AMD_GLOBAL,
@@ -474,7 +474,7 @@ static const struct arch_msr arch_msrs[] = {
 	/* counters of the L3 and of the northbridge */
 	{ 0xc0010230, 12, ARCH_HAS_AMD_NONE, NULL, NULL },
 	{ 0xc0010240, 8, ARCH_HAS_AMD_NONE, NULL, NULL },
-	{ VPMU_MSR_AMD_LBR_FROM, 32, ARCH_HAS_AMD_LBR, vpmu_lbr_amd_read, vpmu_lbr_amd_write },
+	{ VPMU_MSR_AMD_LBR_FROM, 32, ARCH_HAS_AMD_LBR, arch_lbr_amd_read, arch_lbr_amd_write },
 	/* IBS */
 	{ 0xc0011030, 14, ARCH_HAS_AMD_NONE, NULL, NULL },
 };

@@ -40,7 +40,7 @@ struct pebs_place {
 	bool failed;
 };
 
-bool vpmu_pebs_possible(const struct vpmu_arch_config *cfg)
+bool arch_pebs_possible(const struct vpmu_arch_config *cfg)
 {
 	const struct vpmu_ops *ops = cfg->ops;
 	struct vpmu_event_attr attr;
@@ -64,7 +64,7 @@ static bool pebs_adaptive(const struct arch_pebs *p)
 	return p->format >= 4;
 }
 
-void vpmu_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits)
+void arch_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits)
 {
 	struct arch_pebs *p = &v->pebs;
 	unsigned int i;
@@ -80,36 +80,36 @@ void vpmu_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits)
 	v->has[ARCH_HAS_DS] = 1;
 	v->has[ARCH_HAS_PEBS] = pebs_adaptive(p) ? 2 : 1;
 	if (!pebs_adaptive(p)) {
-		p->valid_enable = vpmu_pmc_bits(v, (1u << v->n_gp) - 1) &
+		p->valid_enable = arch_pmc_bits(v, (1u << v->n_gp) - 1) &
 				  ((1u << PEBS_GP_OLD) - 1);
 		if (p->format)
 			p->valid_enable |= PEBS_LOAD_LATENCY;
 		return;
 	}
-	p->valid_enable = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+	p->valid_enable = arch_pmc_bits(v, (1u << v->n_pmc) - 1);
 	p->valid_cfg = PEBS_DATA_CFG_VALID;
 	v->valid.evtsel |= VPMU_EVTSEL_ADAPTIVE;
 	for (i = 0; i < v->n_fixed; i++)
 		v->valid.fixed_ctrl |= VPMU_FIXED_ADAPTIVE << (4 * i);
 }
 
-uint32_t vpmu_pebs_enabled(const struct vpmu_arch *v)
+uint32_t arch_pebs_enabled(const struct vpmu_arch *v)
 {
 	uint64_t enable = v->pebs.enable;
 
 	if (!pebs_adaptive(&v->pebs))
 		enable &= ~PEBS_LOAD_LATENCY;
-	return vpmu_pmc_set(v, enable);
+	return arch_pmc_set(v, enable);
 }
 
-uint32_t vpmu_pebs_armed(const struct vpmu_arch *v)
+uint32_t arch_pebs_armed(const struct vpmu_arch *v)
 {
-	return v->pebs.wrapped & vpmu_pebs_enabled(v);
+	return v->pebs.wrapped & arch_pebs_enabled(v);
 }
 
-void vpmu_pebs_watch(struct vpmu_arch *v)
+void arch_pebs_watch(struct vpmu_arch *v)
 {
-	bool watch = vpmu_pebs_armed(v) & v->on & v->made;
+	bool watch = arch_pebs_armed(v) & v->on & v->made;
 
 	if (watch == v->pebs.watch)
 		return;
@@ -117,14 +117,14 @@ void vpmu_pebs_watch(struct vpmu_arch *v)
 	v->ops->watch(v->ctx, watch);
 }
 
-void vpmu_pebs_clear(struct vpmu_arch *v)
+void arch_pebs_clear(struct vpmu_arch *v)
 {
 	v->pebs.enable = 0;
 	v->pebs.data_cfg = 0;
 	v->pebs.ds_area = 0;
 	v->pebs.wrapped = 0;
 	v->pebs.claimed = 0;
-	vpmu_pebs_watch(v);
+	arch_pebs_watch(v);
 }
 
 /* Guest memory ---------------------------------------------------------------- */
@@ -297,7 +297,7 @@ static void pebs_write_adaptive(struct vpmu_arch *v, struct pebs_place *at,
 	if (cfg & VPMU_PEBS_XMMS)
 		pebs_put(v, at, s->xmm, sizeof(s->xmm));
 	for (i = 0; cfg & VPMU_PEBS_LBRS && i < pebs_lbrs(cfg); i++) {
-		vpmu_lbr_entry(v, i, entry);
+		arch_lbr_entry(v, i, entry);
 		pebs_put(v, at, entry, sizeof(entry));
 	}
 }
@@ -350,9 +350,9 @@ static bool pebs_record(struct vpmu_arch *v, struct pebs_ds *ds,
 	    !pebs_place(v, v->pebs.ds_area + VPMU_DS_PEBS_INDEX, 8, &index))
 		return false;
 	if (pebs_adaptive(&v->pebs))
-		pebs_write_adaptive(v, &at, s, cfg, vpmu_pmc_bits(v, pmcs));
+		pebs_write_adaptive(v, &at, s, cfg, arch_pmc_bits(v, pmcs));
 	else
-		pebs_write_fixed(v, &at, s, vpmu_pmc_bits(v, pmcs));
+		pebs_write_fixed(v, &at, s, arch_pmc_bits(v, pmcs));
 	if (at.failed)
 		return false;
 	ds->index += size;
@@ -390,24 +390,24 @@ static void pebs_occurred(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 	unsigned int pmc;
 
 	v->pebs.wrapped &= ~pmcs;
-	v->r.status &= ~vpmu_pmc_bits(v, pmcs);
+	v->r.status &= ~arch_pmc_bits(v, pmcs);
 	memset(&ds, 0, sizeof(ds));
 	if (!pebs_ds_read(v, pmcs, &ds)) {
-		vpmu_pmc_rearm(v, pmcs);
+		arch_event_rearm(v, pmcs);
 		return;
 	}
 	if (pebs_records(v, &ds, pmcs) && ds.index >= ds.threshold)
 		*buffer = true;
-	vpmu_pmc_begin(v);
+	arch_event_begin(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++)
 		if (pmcs >> pmc & 1)
-			vpmu_pmc_put(v, pmc, ds.reset[pmc] & v->valid.counter);
-	vpmu_pmc_commit(v);
+			arch_event_put(v, pmc, ds.reset[pmc] & v->valid.counter);
+	arch_pmc_commit(v);
 }
 
-uint32_t vpmu_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
+uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 {
-	uint32_t ours = pmcs & vpmu_pebs_enabled(v);
+	uint32_t ours = pmcs & arch_pebs_enabled(v);
 	uint32_t due = ours & v->pebs.wrapped;
 
 	if (!ours)
@@ -415,14 +415,14 @@ uint32_t vpmu_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 	if (due)
 		pebs_occurred(v, due, buffer);
 	v->pebs.wrapped |= ours & ~due;
-	vpmu_pmc_rearm(v, ours & ~due);
-	vpmu_pebs_watch(v);
+	arch_event_rearm(v, ours & ~due);
+	arch_pebs_watch(v);
 	return pmcs & ~ours;
 }
 
 /* Registers ------------------------------------------------------------------- */
 
-enum vpmu_result vpmu_pebs_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_pebs_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	*value = i ? v->pebs.data_cfg : v->pebs.enable;
 	return VPMU_HANDLED;
@@ -431,20 +431,20 @@ enum vpmu_result vpmu_pebs_read(struct vpmu_arch *v, unsigned int i, uint64_t *v
 /* What has wrapped stays so while PEBS is off for a moment, as guests do. */
 static void pebs_enable(struct vpmu_arch *v, uint64_t value)
 {
-	uint32_t before = vpmu_pebs_enabled(v), changed;
+	uint32_t before = arch_pebs_enabled(v), changed;
 
 	v->pebs.enable = value;
-	changed = before ^ vpmu_pebs_enabled(v);
-	vpmu_pmc_begin(v);
-	vpmu_pmc_rearm(v, changed & v->pebs.wrapped);
+	changed = before ^ arch_pebs_enabled(v);
+	arch_event_begin(v);
+	arch_event_rearm(v, changed & v->pebs.wrapped);
 	changed &= ~before & v->made & ~v->pebs.claimed;
 	if (changed)
-		vpmu_pmc_changed(v, changed);
-	vpmu_pmc_commit(v);
-	vpmu_pebs_watch(v);
+		arch_pmc_changed(v, changed);
+	arch_pmc_commit(v);
+	arch_pebs_watch(v);
 }
 
-enum vpmu_result vpmu_pebs_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_pebs_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	if (value & ~(i ? v->pebs.valid_cfg : v->pebs.valid_enable))
 		return VPMU_FAULT;
@@ -455,7 +455,7 @@ enum vpmu_result vpmu_pebs_write(struct vpmu_arch *v, unsigned int i, uint64_t v
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_pebs_ds_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_pebs_ds_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	(void)i;
 	*value = v->pebs.ds_area;
@@ -469,7 +469,7 @@ static bool pebs_canonical(const struct vpmu_arch *v, uint64_t address)
 	return !high || high == UINT64_MAX >> (v->pebs.linear_bits - 1);
 }
 
-enum vpmu_result vpmu_pebs_ds_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_pebs_ds_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	(void)i;
 	if (!pebs_canonical(v, value))
@@ -480,7 +480,7 @@ enum vpmu_result vpmu_pebs_ds_write(struct vpmu_arch *v, unsigned int i, uint64_
 
 /* State ----------------------------------------------------------------------- */
 
-void vpmu_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+void arch_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	const struct arch_pebs *p = &v->pebs;
 
@@ -489,13 +489,13 @@ void vpmu_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, p->enable, 8);
 	vpmu_state_put(c, p->data_cfg, 8);
 	vpmu_state_put(c, p->ds_area, 8);
-	vpmu_state_put(c, vpmu_pmc_bits(v, p->wrapped), 8);
-	vpmu_state_put(c, vpmu_pmc_bits(v, p->claimed), 8);
+	vpmu_state_put(c, arch_pmc_bits(v, p->wrapped), 8);
+	vpmu_state_put(c, arch_pmc_bits(v, p->claimed), 8);
 }
 
-int vpmu_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+int arch_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	uint64_t counters = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+	uint64_t counters = arch_pmc_bits(v, (1u << v->n_pmc) - 1);
 	uint64_t format = vpmu_state_get(c, 1), bad = vpmu_state_get(c, 7);
 
 	bad |= vpmu_state_get(c, 8) & ~v->pebs.valid_enable;
@@ -508,7 +508,7 @@ int vpmu_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	return 0;
 }
 
-void vpmu_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+void arch_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	struct arch_pebs *p = &v->pebs;
 
@@ -516,6 +516,6 @@ void vpmu_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	p->enable = vpmu_state_get(c, 8);
 	p->data_cfg = vpmu_state_get(c, 8);
 	p->ds_area = vpmu_state_get(c, 8);
-	p->wrapped = vpmu_pmc_set(v, vpmu_state_get(c, 8));
-	p->claimed = vpmu_pmc_set(v, vpmu_state_get(c, 8));
+	p->wrapped = arch_pmc_set(v, vpmu_state_get(c, 8));
+	p->claimed = arch_pmc_set(v, vpmu_state_get(c, 8));
 }

@@ -10,14 +10,14 @@
  */
 #include "arch_internal.h"
 
-void vpmu_pmc_begin(struct vpmu_arch *v)
+void arch_event_begin(struct vpmu_arch *v)
 {
 	v->batch++;
 	if (v->provider->ops->begin)
 		v->provider->ops->begin(v->provider);
 }
 
-void vpmu_pmc_commit(struct vpmu_arch *v)
+void arch_pmc_commit(struct vpmu_arch *v)
 {
 	bool look;
 
@@ -29,10 +29,10 @@ void vpmu_pmc_commit(struct vpmu_arch *v)
 	look = v->unplaced;
 	v->settle = false;
 	v->unplaced = false;
-	vpmu_loss_settle(v, look);
+	arch_loss_settle(v, look);
 }
 
-struct vpmu_event *vpmu_pmc_event(struct vpmu_arch *v, unsigned int pmc)
+struct vpmu_event *arch_event_of(struct vpmu_arch *v, unsigned int pmc)
 {
 	uint8_t *events = (uint8_t *)(v + 1);
 
@@ -64,8 +64,8 @@ static uint8_t pmc_banks(const struct vpmu_arch *v, unsigned int pmc)
 		os = v->r.evtsel[pmc] & VPMU_EVTSEL_OS;
 		usr = v->r.evtsel[pmc] & VPMU_EVTSEL_USR;
 	} else {
-		os = vpmu_pmc_fixed_bits(v, pmc - v->n_gp) & VPMU_FIXED_OS;
-		usr = vpmu_pmc_fixed_bits(v, pmc - v->n_gp) & VPMU_FIXED_USR;
+		os = arch_pmc_fixed_bits(v, pmc - v->n_gp) & VPMU_FIXED_OS;
+		usr = arch_pmc_fixed_bits(v, pmc - v->n_gp) & VPMU_FIXED_USR;
 	}
 	return nesting & ((os ? VPMU_BANKS_KERNEL : 0) | (usr ? VPMU_BANKS_USER : 0));
 }
@@ -73,7 +73,7 @@ static uint8_t pmc_banks(const struct vpmu_arch *v, unsigned int pmc)
 /* All of a guest's counters share PEBS with each other, and with nobody else. */
 #define PMC_PEBS_OURS	1
 
-void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
+void arch_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
 		   struct vpmu_event_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -82,7 +82,7 @@ void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
 	attr->pinned = true;
 	attr->slot = (int8_t)pmc;
 	attr->period = v->valid.counter + 1;
-	if ((vpmu_pebs_enabled(v) | v->pebs.claimed) >> pmc & 1) {
+	if ((arch_pebs_enabled(v) | v->pebs.claimed) >> pmc & 1) {
 		attr->shared = VPMU_SHARED_PEBS;
 		attr->extra = PMC_PEBS_OURS;
 	}
@@ -92,8 +92,8 @@ void vpmu_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
 	} else {
 		attr->fixed = (int8_t)(pmc - v->n_gp);
 	}
-	vpmu_extra_attr(v, pmc, attr);
-	if (vpmu_topdown_is(v, pmc) && !attr->shared) {
+	arch_extra_attr(v, pmc, attr);
+	if (arch_topdown_is(v, pmc) && !attr->shared) {
 		attr->shared = VPMU_SHARED_METRICS;
 		attr->extra = VPMU_SHARED_ALONE;
 	}
@@ -123,12 +123,12 @@ static void pmc_state_changed(struct vpmu_event *ev)
 	v->ops->kick(v->ctx);
 }
 
-uint64_t vpmu_pmc_read(struct vpmu_arch *v, unsigned int pmc)
+uint64_t arch_event_read(struct vpmu_arch *v, unsigned int pmc)
 {
 	uint64_t value = v->r.counter[pmc];
 
 	if (v->made & 1u << pmc) {
-		value += v->provider->ops->read(vpmu_pmc_event(v, pmc));
+		value += v->provider->ops->read(arch_event_of(v, pmc));
 		value -= v->event[pmc].base;
 	}
 	return value & v->valid.counter;
@@ -137,37 +137,37 @@ uint64_t vpmu_pmc_read(struct vpmu_arch *v, unsigned int pmc)
 /* After how many more occurrences it is to be looked at. */
 static uint64_t pmc_left(const struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 {
-	return vpmu_pebs_armed(v) >> pmc & 1 ? 1 : v->valid.counter + 1 - value;
+	return arch_pebs_armed(v) >> pmc & 1 ? 1 : v->valid.counter + 1 - value;
 }
 
-void vpmu_pmc_rearm(struct vpmu_arch *v, uint32_t pmcs)
+void arch_event_rearm(struct vpmu_arch *v, uint32_t pmcs)
 {
 	unsigned int pmc;
 
 	if (!(pmcs & v->made))
 		return;
-	vpmu_pmc_begin(v);
+	arch_event_begin(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++)
 		if (pmcs & v->made & 1u << pmc)
-			v->provider->ops->arm(vpmu_pmc_event(v, pmc),
-					      pmc_left(v, pmc, vpmu_pmc_read(v, pmc)));
-	vpmu_pmc_commit(v);
+			v->provider->ops->arm(arch_event_of(v, pmc),
+					      pmc_left(v, pmc, arch_event_read(v, pmc)));
+	arch_pmc_commit(v);
 }
 
-void vpmu_pmc_put(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
+void arch_event_put(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 {
-	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
+	struct vpmu_event *ev = arch_event_of(v, pmc);
 	const struct vpmu_provider_ops *ops = v->provider->ops;
 
 	if (!(v->made & 1u << pmc)) {
 		v->r.counter[pmc] = value;
 		return;
 	}
-	vpmu_pmc_begin(v);
+	arch_event_begin(v);
 	v->r.counter[pmc] = value;
 	v->event[pmc].base = ops->read(ev);
 	ops->arm(ev, pmc_left(v, pmc, value));
-	vpmu_pmc_commit(v);
+	arch_pmc_commit(v);
 }
 
 static void pmc_restarted(struct vpmu_arch *v)
@@ -176,14 +176,14 @@ static void pmc_restarted(struct vpmu_arch *v)
 		v->ops->restarted(v->ctx);
 }
 
-void vpmu_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
+void arch_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 {
-	if (!(v->own >> pmc & 1) && value != vpmu_pmc_read(v, pmc))
+	if (!(v->own >> pmc & 1) && value != arch_event_read(v, pmc))
 		pmc_restarted(v);
 	v->touched |= 1u << pmc;
 	v->pebs.wrapped &= ~(1u << pmc);
-	vpmu_pmc_put(v, pmc, value);
-	vpmu_pebs_watch(v);
+	arch_event_put(v, pmc, value);
+	arch_pebs_watch(v);
 }
 
 /* Like a write to the legacy address. */
@@ -196,20 +196,20 @@ static uint64_t pmc_reload_value(const struct vpmu_arch *v, unsigned int pmc)
 	return value & v->valid.counter;
 }
 
-void vpmu_pmc_reload(struct vpmu_arch *v, uint32_t pmcs)
+void arch_event_reload(struct vpmu_arch *v, uint32_t pmcs)
 {
 	unsigned int pmc;
 
 	if (!v->valid.reload_by)
 		return;
-	vpmu_pmc_begin(v);
+	arch_event_begin(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++)
 		if (v->reload.by[pmc] & pmcs)
-			vpmu_pmc_put(v, pmc, pmc_reload_value(v, pmc));
-	vpmu_pmc_commit(v);
+			arch_event_put(v, pmc, pmc_reload_value(v, pmc));
+	arch_pmc_commit(v);
 }
 
-uint32_t vpmu_pmc_silent(const struct vpmu_arch *v)
+uint32_t arch_pmc_silent(const struct vpmu_arch *v)
 {
 	uint32_t pmcs = 0;
 	unsigned int pmc;
@@ -246,12 +246,12 @@ static void pmc_tell(struct vpmu_arch *v, const struct vpmu_event_attr *attr)
 
 static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 {
-	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
+	struct vpmu_event *ev = arch_event_of(v, pmc);
 	const struct vpmu_provider_ops *ops = v->provider->ops;
 	struct vpmu_event_attr attr;
 	int err;
 
-	vpmu_pmc_attr(v, pmc, &attr);
+	arch_pmc_attr(v, pmc, &attr);
 	if (!attr.banks) /* parked without a bank, by load */
 		attr.banks = v->event[pmc].banks;
 	ev->overflowed = pmc_overflowed;
@@ -260,7 +260,7 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 	ev->index = pmc;
 	err = ops->create(v->provider, ev, &attr);
 	if (err == -VPMU_ENOENT) {
-		v->vain |= 1u << pmc;
+		v->uncounted |= 1u << pmc;
 		pmc_tell(v, &attr);
 	}
 	if (err)
@@ -270,8 +270,8 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 	v->event[pmc].banks = attr.banks;
 	v->event[pmc].base = 0;
 	v->event[pmc].extra = pmc_extra(&attr);
-	if (vpmu_topdown_is(v, pmc))
-		vpmu_topdown_made(v);
+	if (arch_topdown_is(v, pmc))
+		arch_topdown_made(v);
 	if (attr.shared == VPMU_SHARED_PEBS)
 		v->pebs.claimed |= 1u << pmc;
 	ops->arm(ev, pmc_left(v, pmc, v->r.counter[pmc]));
@@ -279,11 +279,11 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 
 static void pmc_release(struct vpmu_arch *v, unsigned int pmc)
 {
-	struct vpmu_event *ev = vpmu_pmc_event(v, pmc);
+	struct vpmu_event *ev = arch_event_of(v, pmc);
 
-	v->r.counter[pmc] = vpmu_pmc_read(v, pmc);
-	if (vpmu_topdown_is(v, pmc))
-		vpmu_topdown_look(v);
+	v->r.counter[pmc] = arch_event_read(v, pmc);
+	if (arch_topdown_is(v, pmc))
+		arch_topdown_look(v);
 	if (v->clock && v->running)
 		v->loss.pmc[pmc].running += v->running(ev);
 	v->provider->ops->release(ev);
@@ -301,20 +301,20 @@ static void pmc_release_set(struct vpmu_arch *v, uint32_t pmcs)
 			pmc_release(v, pmc);
 }
 
-void vpmu_pmc_release_all(struct vpmu_arch *v)
+void arch_pmc_release_all(struct vpmu_arch *v)
 {
 	if (!v->made)
 		return;
-	vpmu_pmc_begin(v);
+	arch_event_begin(v);
 	pmc_release_set(v, v->made);
-	vpmu_pmc_commit(v);
+	arch_pmc_commit(v);
 }
 
 static bool pmc_stale(const struct vpmu_arch *v, unsigned int pmc)
 {
 	struct vpmu_event_attr attr;
 
-	vpmu_pmc_attr(v, pmc, &attr);
+	arch_pmc_attr(v, pmc, &attr);
 	/* Guests switch PEBS off for moments: a claim to it stays with the event. */
 	if (attr.shared == VPMU_SHARED_PEBS && !(v->pebs.claimed >> pmc & 1))
 		return true;
@@ -334,7 +334,7 @@ static uint32_t pmc_gates(const struct vpmu_arch *v)
 {
 	if (v->r.status & VPMU_STATUS_CTR_FRZ)
 		return 0;
-	return v->ungated | vpmu_pmc_set(v, v->r.global_ctrl);
+	return v->ungated | arch_pmc_set(v, v->r.global_ctrl);
 }
 
 static bool pmc_denied(const struct vpmu_arch *v, unsigned int pmc)
@@ -355,7 +355,7 @@ static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
 	const struct vpmu_provider_ops *ops = v->provider->ops;
 	uint32_t on = v->own & pmc_gates(v);
 	uint32_t start = on & ~v->on, stop = v->on & ~on & v->made;
-	uint32_t make = ((fresh & v->own) | start) & ~(v->made | v->vain | v->filtered);
+	uint32_t make = ((fresh & v->own) | start) & ~(v->made | v->uncounted | v->filtered);
 	uint32_t again = start | (fresh & on & v->loss.lost);
 	unsigned int pmc;
 
@@ -363,25 +363,25 @@ static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
 	if (!(make | stop | (again & v->made)) && on == v->loss.on &&
 	    (v->own || !v->loss.held))
 		return;
-	vpmu_pmc_begin(v);
-	vpmu_loss_clock(v);
+	arch_event_begin(v);
+	arch_loss_clock(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++) {
 		uint32_t bit = 1u << pmc;
 
 		if (stop & bit)
-			ops->disable(vpmu_pmc_event(v, pmc));
+			ops->disable(arch_event_of(v, pmc));
 		if (make & bit)
 			pmc_make(v, pmc);
 		if ((again | make) & on & v->made & bit &&
-		    ops->enable(vpmu_pmc_event(v, pmc)) < 0)
+		    ops->enable(arch_event_of(v, pmc)) < 0)
 			v->unplaced = true;
 	}
 	v->settle = true;
-	vpmu_pmc_commit(v);
-	vpmu_pebs_watch(v);
+	arch_pmc_commit(v);
+	arch_pebs_watch(v);
 }
 
-void vpmu_pmc_gate(struct vpmu_arch *v)
+void arch_pmc_gate(struct vpmu_arch *v)
 {
 	pmc_update(v, 0);
 }
@@ -408,57 +408,57 @@ static void pmc_adapt(struct vpmu_arch *v, uint32_t pmcs)
 	}
 	if (!((v->own | v->made | v->on) & pmcs) && (v->own || !v->loss.held))
 		return;
-	vpmu_pmc_begin(v);
+	arch_event_begin(v);
 	pmc_release_set(v, stale);
 	v->settle = true;
 	pmc_update(v, pmcs);
-	vpmu_pmc_commit(v);
-	vpmu_pebs_watch(v);
+	arch_pmc_commit(v);
+	arch_pebs_watch(v);
 }
 
-void vpmu_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)
+void arch_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)
 {
-	v->vain &= ~pmcs;
+	v->uncounted &= ~pmcs;
 	pmc_adapt(v, pmcs);
 }
 
 /* What nobody counts is not tried, and told, once more. */
-void vpmu_pmc_filter(struct vpmu_arch *v)
+void arch_pmc_filter(struct vpmu_arch *v)
 {
 	pmc_adapt(v, (1u << v->n_pmc) - 1);
 }
 
-void vpmu_pmc_resume(struct vpmu_arch *v, uint32_t parked)
+void arch_pmc_resume(struct vpmu_arch *v, uint32_t parked)
 {
 	unsigned int pmc;
 
 	v->own = 0;
 	v->on = 0;
-	v->vain = 0;
-	vpmu_pmc_begin(v);
+	v->uncounted = 0;
+	arch_event_begin(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++)
 		if (parked & 1u << pmc && !pmc_denied(v, pmc))
 			pmc_make(v, pmc);
-	vpmu_pmc_changed(v, (1u << v->n_pmc) - 1);
+	arch_pmc_changed(v, (1u << v->n_pmc) - 1);
 	v->settle = true;
 	v->unplaced = true;
-	vpmu_pmc_commit(v);
+	arch_pmc_commit(v);
 }
 
-bool vpmu_pmc_slice(struct vpmu_arch *v)
+bool arch_pmc_slice(struct vpmu_arch *v)
 {
 	uint32_t idle = v->made & ~v->own & ~v->touched;
 
 	v->touched = 0;
 	if (idle) {
-		vpmu_pmc_begin(v);
+		arch_event_begin(v);
 		pmc_release_set(v, idle);
-		vpmu_pmc_commit(v);
+		arch_pmc_commit(v);
 	}
 	return v->made & ~v->own;
 }
 
-uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v)
+uint32_t arch_pmc_interrupting(const struct vpmu_arch *v)
 {
 	uint32_t pmcs = 0;
 	unsigned int i;
@@ -467,7 +467,7 @@ uint32_t vpmu_pmc_interrupting(const struct vpmu_arch *v)
 		if (v->r.evtsel[i] & VPMU_EVTSEL_INT)
 			pmcs |= 1u << i;
 	for (i = 0; i < v->n_fixed; i++)
-		if (vpmu_pmc_fixed_bits(v, i) & VPMU_FIXED_PMI)
+		if (arch_pmc_fixed_bits(v, i) & VPMU_FIXED_PMI)
 			pmcs |= 1u << (v->n_gp + i);
 	return pmcs;
 }

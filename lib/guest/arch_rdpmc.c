@@ -29,7 +29,7 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool u
 	uint32_t pmc = rdpmc_idx & 0xffff, n = v->n_gp;
 
 	if (rdpmc_idx == RDPMC_METRICS && v->topdown_fields) {
-		*value = vpmu_topdown_value(v);
+		*value = arch_topdown_value(v);
 		goto out;
 	}
 	if (rdpmc_idx >> 16 == RDPMC_TYPE_FIXED)
@@ -41,7 +41,7 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool u
 	pmc = (uint32_t)vpmu_index_nospec(pmc, n);
 	if (rdpmc_idx >> 16 == RDPMC_TYPE_FIXED)
 		pmc += v->n_gp;
-	*value = user && rdpmc_hidden(v, pmc) ? 0 : vpmu_pmc_read(v, pmc);
+	*value = user && rdpmc_hidden(v, pmc) ? 0 : arch_event_read(v, pmc);
 out:
 	vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDPMC,
 		   rdpmc_idx, *value);

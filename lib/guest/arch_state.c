@@ -86,14 +86,14 @@ static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, v->r.status, 8);
 	vpmu_state_put(c, v->r.debugctl, 8);
 	vpmu_state_put(c, v->r.smm_global_ctrl, 8);
-	vpmu_state_put(c, vpmu_pmc_bits(v, vpmu_atomic_read(&v->pending)), 8);
+	vpmu_state_put(c, arch_pmc_bits(v, vpmu_atomic_read(&v->pending)), 8);
 	vpmu_state_put(c, (v->r.smm_frozen ? ARCH_SMM_FROZEN : 0) |
 			  (v->r.svme ? ARCH_SVME : 0), 4);
 	vpmu_state_put(c, v->told.n, 4);
 	for (i = 0; i < v->n_gp; i++)
 		vpmu_state_put(c, v->r.evtsel[i], 8);
 	for (i = 0; i < v->n_pmc; i++) {
-		vpmu_state_put(c, vpmu_pmc_read(v, i), 8);
+		vpmu_state_put(c, arch_event_read(v, i), 8);
 		vpmu_state_put(c, (v->made >> i & 1 ? v->event[i].banks : 0u) |
 				  (v->touched >> i & 1 ? ARCH_TOUCHED : 0), 8);
 	}
@@ -118,8 +118,8 @@ static void put_loss(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, l->ctrl, 8);
 	vpmu_state_put(c, l->generation, 8);
 	for (i = 0; i < v->n_pmc; i++) {
-		vpmu_state_put(c, vpmu_loss_enabled(v, i), 8);
-		vpmu_state_put(c, vpmu_loss_running(v, i), 8);
+		vpmu_state_put(c, arch_loss_enabled(v, i), 8);
+		vpmu_state_put(c, arch_loss_running(v, i), 8);
 		vpmu_state_put(c, l->pmc[i].generation, 4);
 		vpmu_state_put(c, l->pmc[i].reason, 1);
 		vpmu_state_put(c, l->pmc[i].last, 1);
@@ -139,7 +139,7 @@ static void put_reload(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, v->n_fixed, 1);
 	vpmu_state_put(c, 0, 6);
 	for (i = 0; i < v->n_pmc; i++) {
-		vpmu_state_put(c, vpmu_pmc_bits(v, v->reload.by[i]), 8);
+		vpmu_state_put(c, arch_pmc_bits(v, v->reload.by[i]), 8);
 		vpmu_state_put(c, v->reload.value[i], 8);
 	}
 	vpmu_state_section_end(c, head);
@@ -186,7 +186,7 @@ static int put_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
 	vpmu_state_put(c, 0, 4);
 	vpmu_state_put(c, 2u + reload + provider + (v->clock != NULL) + (v->lbr.kind != 0) +
-		       v->pebs.on + vpmu_extra_any(v) + (v->topdown_fields != 0), 4);
+		       v->pebs.on + arch_extra_any(v) + (v->topdown_fields != 0), 4);
 	head = vpmu_state_section_begin(c, VPMU_STATE_ARCH, ARCH_SECTION_VERSION,
 					VPMU_STATE_MANDATORY);
 	put_arch(v, c);
@@ -202,25 +202,25 @@ static int put_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	if (v->lbr.kind) {
 		head = vpmu_state_section_begin(c, VPMU_STATE_LBR, LBR_SECTION_VERSION,
 						VPMU_STATE_MANDATORY);
-		vpmu_lbr_put(v, c);
+		arch_lbr_put(v, c);
 		vpmu_state_section_end(c, head);
 	}
 	if (v->pebs.on) {
 		head = vpmu_state_section_begin(c, VPMU_STATE_PEBS, PEBS_SECTION_VERSION,
 						VPMU_STATE_MANDATORY);
-		vpmu_pebs_put(v, c);
+		arch_pebs_put(v, c);
 		vpmu_state_section_end(c, head);
 	}
-	if (vpmu_extra_any(v)) {
+	if (arch_extra_any(v)) {
 		head = vpmu_state_section_begin(c, VPMU_STATE_EXTRA, EXTRA_SECTION_VERSION,
 						VPMU_STATE_MANDATORY);
-		vpmu_extra_put(v, c);
+		arch_extra_put(v, c);
 		vpmu_state_section_end(c, head);
 	}
 	if (v->topdown_fields) {
 		head = vpmu_state_section_begin(c, VPMU_STATE_TOPDOWN, TOPDOWN_SECTION_VERSION,
 						VPMU_STATE_MANDATORY);
-		vpmu_topdown_put(v, c);
+		arch_topdown_put(v, c);
 		vpmu_state_section_end(c, head);
 	}
 	put_model(v, c);
@@ -237,9 +237,9 @@ int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
 	int ret;
 
 	memset(&c, 0, sizeof(c));
-	vpmu_pmc_begin(v);
+	arch_event_begin(v);
 	if (v->on)
-		vpmu_loss_clock(v);
+		arch_loss_clock(v);
 	ret = put_all(v, &c);
 	*used = c.pos;
 	if (!ret && buf) {
@@ -251,7 +251,7 @@ int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
 			ret = put_all(v, &c);
 		}
 	}
-	vpmu_pmc_commit(v);
+	arch_pmc_commit(v);
 	return ret;
 }
 
@@ -378,7 +378,7 @@ static int get_loss_pmc(struct vpmu_state_cursor *c, struct arch_loss *l,
 	if (p->reason == VPMU_LOSS_FILTERED)
 		l->filtered |= 1u << pmc;
 	if (p->reason == VPMU_LOSS_NOT_COUNTED)
-		l->vain |= 1u << pmc;
+		l->uncounted |= 1u << pmc;
 	return 0;
 }
 
@@ -430,7 +430,7 @@ static int get_reload(const struct vpmu_arch *v, const struct arch_image *im,
 			return -VPMU_EINVAL;
 		if (!to)
 			continue;
-		to->by[pmc] = vpmu_pmc_set(v, by);
+		to->by[pmc] = arch_pmc_set(v, by);
 		to->value[pmc] = (uint32_t)value;
 	}
 	if (!c.error && c.pos != c.size)
@@ -473,7 +473,7 @@ static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 {
 	const struct arch_valid *m = &v->valid;
-	uint64_t counters = vpmu_pmc_bits(v, (1u << v->n_pmc) - 1);
+	uint64_t counters = arch_pmc_bits(v, (1u << v->n_pmc) - 1);
 	uint64_t bad = 0;
 	unsigned int i;
 
@@ -519,7 +519,7 @@ static const char *missing_feature(const struct vpmu_arch *v, uint64_t id)
 		return "PEBS";
 	if (id == VPMU_STATE_TOPDOWN && !v->topdown_fields)
 		return "PERF_METRICS";
-	if (id == VPMU_STATE_EXTRA && !vpmu_extra_any(v))
+	if (id == VPMU_STATE_EXTRA && !arch_extra_any(v))
 		return "a model of the micro-architecture";
 	return NULL;
 }
@@ -554,7 +554,7 @@ static int get_body(const struct vpmu_arch *v, struct vpmu_state_cursor *body,
 		return -VPMU_EINVAL;
 	im->lbr = id == VPMU_STATE_LBR ? *body : im->lbr;
 	ret = id == VPMU_STATE_ARCH ? get_arch(v, body, im)
-	      : id == VPMU_STATE_LOSS ? get_loss(v, body, im) : vpmu_lbr_check(v, body);
+	      : id == VPMU_STATE_LOSS ? get_loss(v, body, im) : arch_lbr_check(v, body);
 	*has = true;
 	if (!ret && body->pos != body->size)
 		ret = -VPMU_EINVAL;
@@ -600,17 +600,17 @@ static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 			return -VPMU_EINVAL;
 		im->has_pebs = true;
 		im->pebs = body;
-		return vpmu_pebs_check(v, &body);
+		return arch_pebs_check(v, &body);
 	case VPMU_STATE_TOPDOWN:
 		if (im->has_topdown)
 			return -VPMU_EINVAL;
 		im->has_topdown = true;
-		return vpmu_topdown_get(v, &body, &im->topdown);
+		return arch_topdown_get(v, &body, &im->topdown);
 	case VPMU_STATE_EXTRA:
 		if (im->has_extra)
 			return -VPMU_EINVAL;
 		im->has_extra = true;
-		return vpmu_extra_get(v, &body, &im->extra);
+		return arch_extra_get(v, &body, &im->extra);
 	case VPMU_STATE_PROVIDER:
 		if (im->provider || !v->provider->ops->load)
 			return -VPMU_EINVAL;
@@ -660,14 +660,14 @@ static void arch_adopt(struct vpmu_arch *v, struct arch_image *im)
 	memset(&v->reload, 0, sizeof(v->reload));
 	if (im->reload)
 		(void)get_reload(v, im, &v->reload);
-	vpmu_pebs_clear(v);
+	arch_pebs_clear(v);
 	if (im->has_pebs)
-		vpmu_pebs_adopt(v, &im->pebs);
-	vpmu_extra_set(v, &im->extra);
+		arch_pebs_adopt(v, &im->pebs);
+	arch_extra_set(v, &im->extra);
 	v->topdown = im->topdown;
 	v->loss = im->loss;
 	(void)vpmu_atomic_take(&v->pending);
-	vpmu_atomic_or(&v->pending, vpmu_pmc_set(v, im->pending));
+	vpmu_atomic_or(&v->pending, arch_pmc_set(v, im->pending));
 	for (i = 0; i < v->n_pmc; i++)
 		v->event[i].banks = im->banks[i];
 }
@@ -716,9 +716,9 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 	touched = v->touched;
 	claimed = v->lbr.made;
 	shared = v->pebs.claimed;
-	vpmu_lbr_release(v);
-	vpmu_loss_stop(v);
-	vpmu_pmc_release_all(v);
+	arch_lbr_release(v);
+	arch_loss_stop(v);
+	arch_pmc_release_all(v);
 	if (im->provider)
 		ret = v->provider->ops->load(v->provider, im->provider,
 					     im->provider_bytes);
@@ -731,11 +731,11 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 		parked = arch_parked(im);
 		touched = im->touched;
 	}
-	vpmu_pmc_resume(v, parked);
-	vpmu_lbr_resume(v, ret ? NULL : &im->lbr, claimed);
+	arch_pmc_resume(v, parked);
+	arch_lbr_resume(v, ret ? NULL : &im->lbr, claimed);
 	v->told = im->told; /* making events told again what was told before */
 	v->touched = touched;
-	vpmu_pebs_watch(v);
+	arch_pebs_watch(v);
 	if (vpmu_atomic_read(&v->pending) || v->loss.pmi)
 		v->ops->kick(v->ctx);
 	return ret;

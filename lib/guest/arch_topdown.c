@@ -27,7 +27,7 @@ static bool topdown_provided(const struct vpmu_provider_ops *p)
 	       p->topdown;
 }
 
-bool vpmu_topdown_counted(const struct vpmu_arch_config *cfg)
+bool arch_topdown_counted(const struct vpmu_arch_config *cfg)
 {
 	struct vpmu_event_attr attr;
 
@@ -40,7 +40,7 @@ bool vpmu_topdown_counted(const struct vpmu_arch_config *cfg)
 	return cfg->provider->ops->quality(cfg->provider, &attr) != VPMU_QUALITY_NONE;
 }
 
-void vpmu_topdown_resolve(struct vpmu_arch *v)
+void arch_topdown_resolve(struct vpmu_arch *v)
 {
 	if (v->n_fixed <= ARCH_FIXED_SLOTS || !v->capabilities || !v->model->topdown ||
 	    !topdown_provided(v->provider->ops))
@@ -54,17 +54,17 @@ void vpmu_topdown_resolve(struct vpmu_arch *v)
 		v->valid.status_set |= VPMU_STATUS_METRICS;
 }
 
-bool vpmu_topdown_is(const struct vpmu_arch *v, unsigned int pmc)
+bool arch_topdown_is(const struct vpmu_arch *v, unsigned int pmc)
 {
 	return v->topdown_fields && pmc == topdown_pmc(v);
 }
 
-void vpmu_topdown_made(struct vpmu_arch *v)
+void arch_topdown_made(struct vpmu_arch *v)
 {
 	memset(v->topdown.base, 0, sizeof(v->topdown.base));
 }
 
-void vpmu_topdown_look(struct vpmu_arch *v)
+void arch_topdown_look(struct vpmu_arch *v)
 {
 	struct arch_topdown *t = &v->topdown;
 	uint64_t now[VPMU_TOPDOWN];
@@ -72,7 +72,7 @@ void vpmu_topdown_look(struct vpmu_arch *v)
 
 	if (!v->topdown_fields || !(v->made >> topdown_pmc(v) & 1))
 		return;
-	v->provider->ops->topdown(vpmu_pmc_event(v, topdown_pmc(v)), now);
+	v->provider->ops->topdown(arch_event_of(v, topdown_pmc(v)), now);
 	for (i = 0; i < VPMU_TOPDOWN; i++) {
 		if (v->r.global_ctrl & VPMU_STATUS_METRICS)
 			t->slots[i] += now[i] - t->base[i];
@@ -103,14 +103,14 @@ static uint32_t topdown_field(uint64_t part, uint64_t all)
 }
 
 /* Sums are rounded, not classes, so that the four fields are 255 together. */
-uint64_t vpmu_topdown_value(struct vpmu_arch *v)
+uint64_t arch_topdown_value(struct vpmu_arch *v)
 {
 	const struct arch_topdown *t = &v->topdown;
 	uint64_t all, sum = 0, value = 0;
 	uint32_t before = 0, upto, field[VPMU_TOPDOWN_CLASSES];
 	unsigned int i;
 
-	vpmu_topdown_look(v);
+	arch_topdown_look(v);
 	all = topdown_all(t);
 	if (!all)
 		return t->raw;
@@ -144,21 +144,21 @@ static uint64_t topdown_slots(uint64_t slots, uint64_t field)
 	return quotient;
 }
 
-enum vpmu_result vpmu_topdown_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+enum vpmu_result arch_topdown_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
 	(void)i;
-	*value = vpmu_topdown_value(v);
+	*value = arch_topdown_value(v);
 	return VPMU_HANDLED;
 }
 
-enum vpmu_result vpmu_topdown_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
+enum vpmu_result arch_topdown_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
 	struct arch_topdown *t = &v->topdown;
-	uint64_t slots = vpmu_pmc_read(v, topdown_pmc(v));
+	uint64_t slots = arch_event_read(v, topdown_pmc(v));
 
 	if (v->topdown_fields < VPMU_TOPDOWN && value >> (8 * v->topdown_fields))
 		return VPMU_FAULT;
-	vpmu_topdown_look(v);
+	arch_topdown_look(v);
 	t->raw = value;
 	for (i = 0; i < VPMU_TOPDOWN; i++)
 		t->slots[i] = topdown_slots(slots, value >> (8 * i) & 0xff);
@@ -170,11 +170,11 @@ enum vpmu_result vpmu_topdown_write(struct vpmu_arch *v, unsigned int i, uint64_
  * The classes have as many bits as the counter. When they do not hold the slots any more
  * that is told, and they go on with the same fractions of half as many.
  */
-uint64_t vpmu_topdown_overflow(struct vpmu_arch *v)
+uint64_t arch_topdown_overflow(struct vpmu_arch *v)
 {
 	unsigned int i;
 
-	vpmu_topdown_look(v);
+	arch_topdown_look(v);
 	if (topdown_all(&v->topdown) <= v->valid.counter)
 		return 0;
 	for (i = 0; i < VPMU_TOPDOWN; i++)
@@ -182,17 +182,17 @@ uint64_t vpmu_topdown_overflow(struct vpmu_arch *v)
 	return VPMU_STATUS_METRICS;
 }
 
-void vpmu_topdown_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+void arch_topdown_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	unsigned int i;
 
-	vpmu_topdown_look(v);
+	arch_topdown_look(v);
 	vpmu_state_put(c, v->topdown.raw, 8);
 	for (i = 0; i < VPMU_TOPDOWN; i++)
 		vpmu_state_put(c, v->topdown.slots[i], 8);
 }
 
-int vpmu_topdown_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+int arch_topdown_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		     struct arch_topdown *t)
 {
 	uint64_t bad = 0;
