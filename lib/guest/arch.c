@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The architectural PMU: configuration, power-on state, CPUID, PMI, SMM, queries. */
+#include "arch_cpuid.h"
+#include "arch_event.h"
+#include "arch_extra.h"
 #include "arch_internal.h"
+#include "arch_lbr.h"
+#include "arch_loss.h"
+#include "arch_pebs.h"
+#include "arch_pmc.h"
+#include "arch_topdown.h"
 
 /* A configuration with its defaults filled in. */
 struct arch_plan {
@@ -742,13 +750,6 @@ uint64_t vpmu_arch_misc_enable(const struct vpmu_arch *v)
 	return v->misc_enable;
 }
 
-void arch_raise_status(struct vpmu_arch *v, uint64_t bits)
-{
-	bits &= v->valid.status;
-	if (bits & ~v->r.status)
-		v->r.status |= bits | (VPMU_STATUS_CHANGED & v->valid.status);
-}
-
 /*
  * Source: SDM vol. 3, "Freezing LBR and Performance Counters on PMI". The legacy
  * way clears GLOBAL_CTRL, also what SMM put aside; the streamlined one sets
@@ -759,7 +760,7 @@ static void arch_freeze(struct vpmu_arch *v)
 	v->r.global_ctrl &= v->freeze_keeps;
 	v->r.smm_global_ctrl &= v->freeze_keeps;
 	arch_raise_status(v, v->freeze_status);
-	arch_pmc_gate(v);
+	v->marked.gates = true;
 }
 
 /*
@@ -771,6 +772,7 @@ void vpmu_arch_service(struct vpmu_arch *v)
 	uint32_t pmcs = vpmu_atomic_take(&v->pending);
 	bool buffer = false, pmi;
 
+	vpmu_assert(arch_at_rest(v));
 	if (vpmu_atomic_read(&v->changed))
 		arch_loss_poll(v);
 	if (vpmu_atomic_read(&v->lbr.changed))
@@ -792,6 +794,7 @@ void vpmu_arch_service(struct vpmu_arch *v)
 		if (v->r.debugctl & VPMU_DEBUGCTL_FREEZE_PERFMON)
 			arch_freeze(v);
 		arch_lbr_freeze(v);
+		arch_sync(v);
 	}
 	if (!pmi)
 		return;
@@ -819,12 +822,12 @@ void vpmu_arch_smm(struct vpmu_arch *v, bool entered)
 		v->r.global_ctrl = v->r.smm_global_ctrl;
 		v->r.smm_global_ctrl = 0;
 	}
-	arch_pmc_gate(v);
+	v->marked.gates = true;
+	arch_sync(v);
 }
 
 void vpmu_arch_svme(struct vpmu_arch *v, bool on)
 {
-	uint32_t pmcs = 0;
 	unsigned int i;
 
 	if (!v->svm || on == v->r.svme)
@@ -832,9 +835,8 @@ void vpmu_arch_svme(struct vpmu_arch *v, bool on)
 	v->r.svme = on;
 	for (i = 0; i < v->n_gp; i++)
 		if (v->r.evtsel[i] & ARCH_EVTSEL_ONLY)
-			pmcs |= 1u << i;
-	if (pmcs)
-		arch_pmc_changed(v, pmcs);
+			arch_mark(v, 1u << i);
+	arch_sync(v);
 }
 
 int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
@@ -844,14 +846,18 @@ int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
 	if (ret)
 		return ret;
 	v->filter = f;
-	arch_pmc_filter(v);
+	/* Selectors that the provider has refused are not tried again for a filter. */
+	v->marked.pmcs = (1u << v->n_pmc) - 1;
+	arch_sync(v);
 	return 0;
 }
 
 bool vpmu_arch_slice(struct vpmu_arch *v)
 {
-	bool again = arch_pmc_slice(v);
+	bool again;
 
+	vpmu_assert(arch_at_rest(v));
+	again = arch_pmc_slice(v);
 	return arch_lbr_slice(v) || again;
 }
 
@@ -878,26 +884,17 @@ bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc,
 			struct vpmu_pmc_info *info)
 {
 	const struct vpmu_provider_ops *ops = v->provider->ops;
-	struct vpmu_event_attr attr;
-	struct vpmu_event *ev;
 
 	if (pmc >= v->n_pmc)
 		return false;
-	ev = arch_event_of(v, pmc);
 	if (v->on)
 		arch_loss_clock(v); /* reasons are the vCPU's to find out */
 	info->select = pmc < v->n_gp ? v->r.evtsel[pmc]
 				     : arch_pmc_fixed_bits(v, pmc - v->n_gp);
 	info->value = arch_event_read(v, pmc);
 	info->enabled = v->on >> pmc & 1;
-	info->state = VPMU_EVENT_OFF;
-	if (v->made & 1u << pmc) {
-		info->state = ops->state(ev);
-		info->quality = ev->quality;
-	} else {
-		arch_pmc_attr(v, pmc, &attr);
-		info->quality = ops->quality(v->provider, &attr);
-	}
+	info->state = v->made >> pmc & 1 ? ops->state(arch_event_of(v, pmc)) : VPMU_EVENT_OFF;
+	info->quality = arch_pmc_quality(v, pmc);
 	info->loss = v->loss.pmc[pmc].reason;
 	info->generation = v->loss.pmc[pmc].generation;
 	info->time_enabled = v->clock ? arch_loss_enabled(v, pmc) : 0;

@@ -9,6 +9,8 @@
  */
 #include <vpmu/state.h>
 
+#include "arch_event.h"
+#include "arch_extra.h"
 #include "arch_internal.h"
 
 #define EXTRA_LDLAT_VALID	0xffffull
@@ -57,17 +59,17 @@ bool arch_extra_any(const struct vpmu_arch *v)
 	return v->has[ARCH_HAS_OFFCORE] || v->has[ARCH_HAS_LDLAT];
 }
 
-void arch_extra_attr(const struct vpmu_arch *v, unsigned int pmc, struct vpmu_event_attr *attr)
+bool arch_extra_offcore(const struct vpmu_arch *v, uint64_t select, uint64_t *value)
 {
 	const struct vpmu_event_def *def;
 
-	if (pmc >= v->n_gp || !v->has[ARCH_HAS_OFFCORE])
-		return;
-	def = vpmu_event_find(v->model, attr->select, -1);
+	if (!v->has[ARCH_HAS_OFFCORE])
+		return false;
+	def = vpmu_event_find(v->model, select, -1);
 	if (!def || def->extra < VPMU_EXTRA_OFFCORE_0 || def->extra > VPMU_EXTRA_OFFCORE_1)
-		return;
-	attr->shared = VPMU_SHARED_OFFCORE_RSP;
-	attr->extra = v->extra.offcore[def->extra - VPMU_EXTRA_OFFCORE_0];
+		return false;
+	*value = v->extra.offcore[def->extra - VPMU_EXTRA_OFFCORE_0];
+	return true;
 }
 
 void arch_extra_set(struct vpmu_arch *v, const struct arch_extra *e)
@@ -86,12 +88,11 @@ enum vpmu_result arch_extra_offcore_read(struct vpmu_arch *v, unsigned int i,
 	return VPMU_HANDLED;
 }
 
-/* Counters that it is about count something else from now on. */
+/* Counters of offcore responses may count other ones from now on. */
 enum vpmu_result arch_extra_offcore_write(struct vpmu_arch *v, unsigned int i,
 					  uint64_t value)
 {
-	struct vpmu_event_attr attr;
-	uint32_t pmcs = 0;
+	uint64_t response;
 	unsigned int pmc;
 
 	if (value & ~v->model->offcore)
@@ -99,13 +100,9 @@ enum vpmu_result arch_extra_offcore_write(struct vpmu_arch *v, unsigned int i,
 	if (value == v->extra.offcore[i])
 		return VPMU_HANDLED;
 	v->extra.offcore[i] = value;
-	for (pmc = 0; pmc < v->n_gp; pmc++) {
-		arch_pmc_attr(v, pmc, &attr);
-		if (attr.shared == VPMU_SHARED_OFFCORE_RSP)
-			pmcs |= 1u << pmc;
-	}
-	if (pmcs)
-		arch_pmc_changed(v, pmcs);
+	for (pmc = 0; pmc < v->n_gp; pmc++)
+		if (arch_extra_offcore(v, v->r.evtsel[pmc] & v->select, &response))
+			arch_mark(v, 1u << pmc);
 	return VPMU_HANDLED;
 }
 
@@ -126,7 +123,7 @@ enum vpmu_result arch_extra_ldlat_write(struct vpmu_arch *v, unsigned int i, uin
 	e.ldlat = value;
 	arch_event_begin(v);
 	arch_extra_set(v, &e);
-	arch_pmc_commit(v);
+	(void)arch_event_end(v);
 	return VPMU_HANDLED;
 }
 

@@ -17,7 +17,10 @@
  */
 #include <vpmu/state.h>
 
+#include "arch_event.h"
 #include "arch_internal.h"
+#include "arch_lbr.h"
+#include "arch_loss.h"
 
 #define LBR_SELECT_VALID	0x1ffull
 #define LBR_SELECT_STACK	(1ull << 9)
@@ -208,6 +211,7 @@ static void lbr_make(struct vpmu_arch *v)
 	struct vpmu_event *ev = lbr_event(v);
 	struct vpmu_event_attr attr;
 
+	vpmu_assert(v->batch && !v->lbr.made);
 	ev->overflowed = NULL;
 	ev->changed = lbr_state_changed;
 	ev->owner = v;
@@ -234,7 +238,7 @@ static bool lbr_own(struct vpmu_arch *v, bool again)
 		if (b->made)
 			(void)v->provider->ops->enable(lbr_event(v));
 		arch_loss_clock(v);
-		arch_pmc_commit(v);
+		(void)arch_event_end(v);
 		if (!b->made)
 			lbr_settle(v, false);
 	}
@@ -258,7 +262,7 @@ void arch_lbr_release(struct vpmu_arch *v)
 	v->provider->ops->release(lbr_event(v));
 	b->made = false;
 	arch_loss_clock(v);
-	arch_pmc_commit(v);
+	(void)arch_event_end(v);
 }
 
 bool arch_lbr_slice(struct vpmu_arch *v)
@@ -311,7 +315,7 @@ void arch_lbr_freeze(struct vpmu_arch *v)
 		arch_raise_status(v, VPMU_STATUS_LBR_FRZ);
 	else
 		v->r.debugctl &= ~VPMU_DEBUGCTL_LBR;
-	arch_lbr_apply(v);
+	v->marked.lbr = true;
 }
 
 void arch_lbr_debugctl(struct vpmu_arch *v, uint64_t value)
@@ -319,7 +323,7 @@ void arch_lbr_debugctl(struct vpmu_arch *v, uint64_t value)
 	if (v->lbr.kind == ARCH_LBR_LEGACY && value & VPMU_DEBUGCTL_LBR)
 		(void)lbr_own(v, true);
 	v->lbr.used = v->lbr.made;
-	arch_lbr_apply(v);
+	v->marked.lbr = true;
 }
 
 void arch_lbr_smm(struct vpmu_arch *v, bool entered)
@@ -446,7 +450,7 @@ enum vpmu_result arch_lbr_select_write(struct vpmu_arch *v, unsigned int i, uint
 		return VPMU_FAULT;
 	(void)lbr_own(v, true);
 	v->lbr.ctl = value;
-	arch_lbr_apply(v);
+	v->marked.lbr = true;
 	return VPMU_HANDLED;
 }
 
@@ -529,7 +533,7 @@ enum vpmu_result arch_lbr_amd_ctl_write(struct vpmu_arch *v, unsigned int i, uin
 		return VPMU_FAULT;
 	(void)lbr_own(v, true);
 	v->lbr.enabled = value;
-	arch_lbr_apply(v);
+	v->marked.lbr = true;
 	return VPMU_HANDLED;
 }
 
@@ -552,7 +556,7 @@ enum vpmu_result arch_lbr_ctl_write(struct vpmu_arch *v, unsigned int i, uint64_
 		return VPMU_HANDLED;
 	}
 	v->lbr.ctl = value;
-	arch_lbr_apply(v);
+	v->marked.lbr = true;
 	return VPMU_HANDLED;
 }
 

@@ -4,7 +4,9 @@
  * Times change hands only where a set of counters changes: those that are on, and
  * of them those that run. Source: docs/GUEST-LOSS.md.
  */
+#include "arch_event.h"
 #include "arch_internal.h"
+#include "arch_loss.h"
 
 /* One counter's registers in the block; the fourth does not exist. */
 #define LOSS_STRIDE	4
@@ -181,24 +183,10 @@ void arch_loss_stop(struct vpmu_arch *v)
 
 void arch_loss_reset(struct vpmu_arch *v)
 {
+	vpmu_assert(!v->made && !v->on);
 	arch_loss_stop(v);
 	arch_loss_settle(v, false);
 	memset(&v->loss, 0, sizeof(v->loss));
-}
-
-/* GENERATION and STATUS. */
-enum vpmu_result arch_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
-{
-	struct arch_loss *l = &v->loss;
-
-	arch_loss_poll(v);
-	arch_lbr_look(v);
-	if (i == 0)
-		*value = l->generation;
-	else
-		*value = arch_pmc_bits(v, l->lost | l->filtered | l->uncounted) |
-			 (v->lbr.reason ? VPMU_LOSS_STATUS_LBR : 0);
-	return VPMU_HANDLED;
 }
 
 enum vpmu_result arch_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,

@@ -10,7 +10,14 @@
  * Monitoring"; AMD64 APM vol. 2, "Performance Monitoring Counters"; facts sheet
  * arch-perfmon, "MSR map" and "AMD core PMU MSRs".
  */
+#include "arch_event.h"
+#include "arch_extra.h"
 #include "arch_internal.h"
+#include "arch_lbr.h"
+#include "arch_loss.h"
+#include "arch_pebs.h"
+#include "arch_pmc.h"
+#include "arch_topdown.h"
 
 struct arch_msr {
 	uint32_t first;
@@ -39,7 +46,7 @@ static void evtsel_store(struct vpmu_arch *v, unsigned int i, uint64_t value)
 	v->r.evtsel[i] = value;
 	if (changed & (v->select | VPMU_EVTSEL_USR | VPMU_EVTSEL_OS | VPMU_EVTSEL_EN |
 		       ARCH_EVTSEL_ONLY) || (changed && v->loss.lost >> i & 1))
-		arch_pmc_changed(v, 1u << i);
+		arch_mark(v, 1u << i);
 }
 
 static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
@@ -106,7 +113,6 @@ static enum vpmu_result fixed_ctrl_write(struct vpmu_arch *v, unsigned int i,
 					 uint64_t value)
 {
 	uint64_t changed = v->r.fixed_ctrl ^ value;
-	uint32_t pmcs = 0;
 
 	if (value & ~v->valid.fixed_ctrl)
 		return VPMU_FAULT;
@@ -119,10 +125,8 @@ static enum vpmu_result fixed_ctrl_write(struct vpmu_arch *v, unsigned int i,
 		v->touched |= bit;
 		if (changed >> (4 * i) & (VPMU_FIXED_OS | VPMU_FIXED_USR) ||
 		    v->loss.lost & bit)
-			pmcs |= bit;
+			arch_mark(v, bit);
 	}
-	if (pmcs)
-		arch_pmc_changed(v, pmcs);
 	return VPMU_HANDLED;
 }
 
@@ -145,8 +149,7 @@ static enum vpmu_result global_ctrl_write(struct vpmu_arch *v, unsigned int i,
 	if (changed & VPMU_STATUS_METRICS)
 		arch_topdown_look(v);
 	v->r.global_ctrl = value;
-	if (changed)
-		arch_pmc_gate(v);
+	v->marked.gates |= changed != 0;
 	return VPMU_HANDLED;
 }
 
@@ -167,6 +170,12 @@ static enum vpmu_result zero_read(struct vpmu_arch *v, unsigned int i,
 	return VPMU_HANDLED;
 }
 
+static void status_changed(struct vpmu_arch *v, uint64_t changed)
+{
+	v->marked.gates |= (changed & VPMU_STATUS_CTR_FRZ) != 0;
+	v->marked.lbr |= (changed & VPMU_STATUS_LBR_FRZ) != 0;
+}
+
 static enum vpmu_result status_reset_write(struct vpmu_arch *v, unsigned int i,
 					   uint64_t value)
 {
@@ -176,10 +185,7 @@ static enum vpmu_result status_reset_write(struct vpmu_arch *v, unsigned int i,
 	if (value & ~v->valid.status)
 		return VPMU_FAULT;
 	v->r.status &= ~value;
-	if (changed & VPMU_STATUS_CTR_FRZ)
-		arch_pmc_gate(v);
-	if (changed & VPMU_STATUS_LBR_FRZ)
-		arch_lbr_apply(v);
+	status_changed(v, changed);
 	return VPMU_HANDLED;
 }
 
@@ -196,10 +202,7 @@ static enum vpmu_result status_set_write(struct vpmu_arch *v, unsigned int i,
 	if (value & ~v->valid.status_set)
 		return VPMU_FAULT;
 	v->r.status |= value;
-	if (changed & VPMU_STATUS_CTR_FRZ)
-		arch_pmc_gate(v);
-	if (changed & VPMU_STATUS_LBR_FRZ)
-		arch_lbr_apply(v);
+	status_changed(v, changed);
 	return VPMU_HANDLED;
 }
 
@@ -397,6 +400,21 @@ static enum vpmu_result capabilities_read(struct vpmu_arch *v, unsigned int i,
 	return VPMU_HANDLED;
 }
 
+/* GENERATION and STATUS. */
+static enum vpmu_result loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
+{
+	struct arch_loss *l = &v->loss;
+
+	arch_loss_poll(v);
+	arch_lbr_look(v);
+	if (i == 0)
+		*value = l->generation;
+	else
+		*value = arch_pmc_bits(v, l->lost | l->filtered | l->uncounted) |
+			 (v->lbr.reason ? VPMU_LOSS_STATUS_LBR : 0);
+	return VPMU_HANDLED;
+}
+
 /*
  * Sorted by number. Registers of features that are not offered are named, so
  * that a guest that probes them is told by a fault.
@@ -451,7 +469,7 @@ static const struct arch_msr arch_msrs[] = {
 	{ VPMU_MSR_PMC_GP(0), 128, ARCH_HAS_BLOCK_GP, block_gp_read, block_gp_write },
 	{ VPMU_MSR_PMC_FX(0), 64, ARCH_HAS_BLOCK_FIXED,
 	  block_fixed_read, block_fixed_write },
-	{ VPMU_MSR_LOSS_GENERATION, 2, ARCH_HAS_LOSS, arch_loss_read, NULL },
+	{ VPMU_MSR_LOSS_GENERATION, 2, ARCH_HAS_LOSS, loss_read, NULL },
 	{ VPMU_MSR_LOSS_CTRL, 1, ARCH_HAS_LOSS,
 	  arch_loss_ctrl_read, arch_loss_ctrl_write },
 	{ VPMU_MSR_LOSS_LBR, 1, ARCH_HAS_LOSS_LBR, arch_lbr_loss_read, NULL },
@@ -516,6 +534,7 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr,
 		return VPMU_NOT_MINE;
 	if (msr - row->first >= v->has[row->has] || !row->read)
 		return VPMU_FAULT;
+	vpmu_assert(arch_at_rest(v));
 	result = row->read(v, arch_index(v, row, msr), value);
 	if (result == VPMU_HANDLED)
 		vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDMSR,
@@ -533,7 +552,10 @@ enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr,
 		return VPMU_NOT_MINE;
 	if (msr - row->first >= v->has[row->has] || !row->write)
 		return VPMU_FAULT;
+	vpmu_assert(arch_at_rest(v));
 	result = row->write(v, arch_index(v, row, msr), value);
+	vpmu_assert(result == VPMU_HANDLED || arch_at_rest(v)); /* a fault changes nothing */
+	arch_sync(v);
 	if (result == VPMU_HANDLED)
 		vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_WRMSR,
 			   msr, value);

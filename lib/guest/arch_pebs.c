@@ -16,7 +16,10 @@
 #include <vpmu/state.h>
 #include <vpmu/uarch.h>
 
+#include "arch_event.h"
 #include "arch_internal.h"
+#include "arch_lbr.h"
+#include "arch_pebs.h"
 
 #define PEBS_PAGE		4096u
 #define PEBS_GP_OLD		4	/* counters with PEBS, formats to 3 */
@@ -102,14 +105,21 @@ uint32_t arch_pebs_enabled(const struct vpmu_arch *v)
 	return arch_pmc_set(v, enable);
 }
 
-uint32_t arch_pebs_armed(const struct vpmu_arch *v)
+/* Counters @pmcs, and no others, write a record at their next occurrence. */
+static void pebs_arm(struct vpmu_arch *v, uint32_t pmcs)
 {
-	return v->pebs.wrapped & arch_pebs_enabled(v);
+	v->pebs.wrapped = pmcs;
+	v->eager = pmcs & arch_pebs_enabled(v);
+}
+
+void arch_pebs_disarm(struct vpmu_arch *v, unsigned int pmc)
+{
+	pebs_arm(v, v->pebs.wrapped & ~(1u << pmc));
 }
 
 void arch_pebs_watch(struct vpmu_arch *v)
 {
-	bool watch = arch_pebs_armed(v) & v->on & v->made;
+	bool watch = v->eager & v->on & v->made;
 
 	if (watch == v->pebs.watch)
 		return;
@@ -119,11 +129,12 @@ void arch_pebs_watch(struct vpmu_arch *v)
 
 void arch_pebs_clear(struct vpmu_arch *v)
 {
+	vpmu_assert(!v->made);
 	v->pebs.enable = 0;
 	v->pebs.data_cfg = 0;
 	v->pebs.ds_area = 0;
-	v->pebs.wrapped = 0;
 	v->pebs.claimed = 0;
+	pebs_arm(v, 0);
 	arch_pebs_watch(v);
 }
 
@@ -389,7 +400,7 @@ static void pebs_occurred(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 	struct pebs_ds ds;
 	unsigned int pmc;
 
-	v->pebs.wrapped &= ~pmcs;
+	pebs_arm(v, v->pebs.wrapped & ~pmcs);
 	v->r.status &= ~arch_pmc_bits(v, pmcs);
 	memset(&ds, 0, sizeof(ds));
 	if (!pebs_ds_read(v, pmcs, &ds)) {
@@ -402,7 +413,7 @@ static void pebs_occurred(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 	for (pmc = 0; pmc < v->n_pmc; pmc++)
 		if (pmcs >> pmc & 1)
 			arch_event_put(v, pmc, ds.reset[pmc] & v->valid.counter);
-	arch_pmc_commit(v);
+	(void)arch_event_end(v);
 }
 
 uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
@@ -414,7 +425,7 @@ uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 		return pmcs;
 	if (due)
 		pebs_occurred(v, due, buffer);
-	v->pebs.wrapped |= ours & ~due;
+	pebs_arm(v, v->pebs.wrapped | (ours & ~due));
 	arch_event_rearm(v, ours & ~due);
 	arch_pebs_watch(v);
 	return pmcs & ~ours;
@@ -434,14 +445,10 @@ static void pebs_enable(struct vpmu_arch *v, uint64_t value)
 	uint32_t before = arch_pebs_enabled(v), changed;
 
 	v->pebs.enable = value;
+	pebs_arm(v, v->pebs.wrapped);
 	changed = before ^ arch_pebs_enabled(v);
-	arch_event_begin(v);
-	arch_event_rearm(v, changed & v->pebs.wrapped);
-	changed &= ~before & v->made & ~v->pebs.claimed;
-	if (changed)
-		arch_pmc_changed(v, changed);
-	arch_pmc_commit(v);
-	arch_pebs_watch(v);
+	v->marked.rearm |= changed & v->pebs.wrapped;
+	v->marked.pmcs |= changed & ~before & v->made & ~v->pebs.claimed;
 }
 
 enum vpmu_result arch_pebs_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
@@ -516,6 +523,6 @@ void arch_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	p->enable = vpmu_state_get(c, 8);
 	p->data_cfg = vpmu_state_get(c, 8);
 	p->ds_area = vpmu_state_get(c, 8);
-	p->wrapped = arch_pmc_set(v, vpmu_state_get(c, 8));
+	pebs_arm(v, arch_pmc_set(v, vpmu_state_get(c, 8)));
 	p->claimed = arch_pmc_set(v, vpmu_state_get(c, 8));
 }

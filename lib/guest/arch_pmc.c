@@ -5,40 +5,43 @@
  * An event is made when the counter's own register enables it, so that what it
  * counts stays demanded while GLOBAL_CTRL toggles, which guests do at every
  * context switch. When its own enable is cleared it is parked: disabled, and
- * used again if the same selector comes back. What is parked and whose registers
- * were not written for a slice is given back, so that an idle PMU costs nothing.
+ * used again if the same selector comes back. Parked events whose registers
+ * were not written for a slice are given back, so that an idle PMU costs nothing.
+ *
+ * Changes go one way. A register is stored and its counters are marked; pmc_want()
+ * then says what each of them is to count, pmc_plan_make() compares that with the
+ * events that exist, and pmc_plan_apply() changes those that differ.
  */
+#include "arch_event.h"
+#include "arch_extra.h"
 #include "arch_internal.h"
+#include "arch_lbr.h"
+#include "arch_loss.h"
+#include "arch_pebs.h"
+#include "arch_pmc.h"
+#include "arch_topdown.h"
 
-void arch_event_begin(struct vpmu_arch *v)
-{
-	v->batch++;
-	if (v->provider->ops->begin)
-		v->provider->ops->begin(v->provider);
-}
+/* All of a guest's counters share PEBS with each other, and with no other user of it. */
+#define PMC_PEBS_OURS	1
 
-void arch_pmc_commit(struct vpmu_arch *v)
-{
-	bool look;
+/* What registers, filter and features ask of a counter. */
+struct pmc_want {
+	uint64_t select; /* bits of its selector that choose what is counted; fixed: 0 */
+	uint64_t extra;  /* value of what it shares */
+	uint8_t banks;   /* in which it counts, 0: none */
+	uint8_t shared;  /* enum vpmu_shared */
+	bool own;        /* its own register enables it */
+	bool denied;     /* by the filter */
+	bool stale;      /* it has an event for something else */
+};
 
-	/* What could not be placed stands still; the event's state says so. */
-	if (v->provider->ops->commit && v->provider->ops->commit(v->provider) < 0)
-		v->unplaced = true;
-	if (--v->batch || !v->settle)
-		return;
-	look = v->unplaced;
-	v->settle = false;
-	v->unplaced = false;
-	arch_loss_settle(v, look);
-}
-
-struct vpmu_event *arch_event_of(struct vpmu_arch *v, unsigned int pmc)
-{
-	uint8_t *events = (uint8_t *)(v + 1);
-
-	return (struct vpmu_event *)(void *)
-		(events + (size_t)pmc * v->provider->ops->event_size);
-}
+/* How the events have to change for that, by counter. */
+struct pmc_plan {
+	uint32_t own, filtered, on; /* of struct vpmu_arch, as they will be */
+	uint32_t release, stop, make, start;
+	bool moves;                 /* anything but releases */
+	struct pmc_want want[ARCH_PMC_MAX]; /* of those marked, and those to be made */
+};
 
 /*
  * Which side of nesting a selector is for. With both bits set it counts on both,
@@ -70,39 +73,78 @@ static uint8_t pmc_banks(const struct vpmu_arch *v, unsigned int pmc)
 	return nesting & ((os ? VPMU_BANKS_KERNEL : 0) | (usr ? VPMU_BANKS_USER : 0));
 }
 
-/* All of a guest's counters share PEBS with each other, and with nobody else. */
-#define PMC_PEBS_OURS	1
-
-void arch_pmc_attr(const struct vpmu_arch *v, unsigned int pmc,
-		   struct vpmu_event_attr *attr)
+/* Of the values that events share, the one that is not the same for all of the guest's. */
+static uint64_t pmc_response(const struct pmc_want *w)
 {
-	memset(attr, 0, sizeof(*attr));
-	attr->size = sizeof(*attr);
-	attr->banks = pmc_banks(v, pmc);
-	attr->pinned = true;
-	attr->slot = (int8_t)pmc;
-	attr->period = v->valid.counter + 1;
-	if ((arch_pebs_enabled(v) | v->pebs.claimed) >> pmc & 1) {
-		attr->shared = VPMU_SHARED_PEBS;
-		attr->extra = PMC_PEBS_OURS;
+	return w->shared == VPMU_SHARED_OFFCORE_RSP ? w->extra : 0;
+}
+
+/* Whether the counter's event, which exists, counts something else than is wanted. */
+static bool pmc_stale(const struct vpmu_arch *v, unsigned int pmc, const struct pmc_want *w)
+{
+	const struct arch_made *made = &v->event[pmc];
+
+	if (w->denied || (w->shared == VPMU_SHARED_PEBS && !(v->pebs.claimed >> pmc & 1)))
+		return true;
+	/* No bank at all is another way to stop: the event may come back. */
+	return made->select != w->select || made->extra != pmc_response(w) ||
+	       (w->banks && made->banks != w->banks);
+}
+
+static void pmc_want(const struct vpmu_arch *v, unsigned int pmc, struct pmc_want *w)
+{
+	bool gp = pmc < v->n_gp;
+
+	memset(w, 0, sizeof(*w));
+	w->banks = pmc_banks(v, pmc);
+	w->own = w->banks && (!gp || v->r.evtsel[pmc] & VPMU_EVTSEL_EN);
+	if (gp)
+		w->select = v->r.evtsel[pmc] & v->select;
+	w->denied = !vpmu_filter_allows(v->filter, w->select, gp ? -1 : (int)(pmc - v->n_gp));
+	if (gp && arch_extra_offcore(v, w->select, &w->extra)) {
+		w->shared = VPMU_SHARED_OFFCORE_RSP;
+	} else if (arch_pebs_enabled(v) >> pmc & 1) {
+		w->shared = VPMU_SHARED_PEBS;
+		w->extra = PMC_PEBS_OURS;
 	}
-	if (pmc < v->n_gp) {
-		attr->fixed = -1;
-		attr->select = v->r.evtsel[pmc] & v->select;
-	} else {
-		attr->fixed = (int8_t)(pmc - v->n_gp);
-	}
-	arch_extra_attr(v, pmc, attr);
-	if (arch_topdown_is(v, pmc) && !attr->shared) {
-		attr->shared = VPMU_SHARED_METRICS;
-		attr->extra = VPMU_SHARED_ALONE;
+	w->stale = v->made >> pmc & 1 && pmc_stale(v, pmc, w);
+	if (w->shared)
+		return;
+	/* Guests switch PEBS off for moments: a claim to it stays with the event. */
+	if (v->pebs.claimed >> pmc & 1 && !w->stale) {
+		w->shared = VPMU_SHARED_PEBS;
+		w->extra = PMC_PEBS_OURS;
+	} else if (arch_topdown_is(v, pmc)) {
+		w->shared = VPMU_SHARED_METRICS;
+		w->extra = VPMU_SHARED_ALONE;
 	}
 }
 
-/* What of an attr's `extra` is not the same for all of the guest's events. */
-static uint64_t pmc_extra(const struct vpmu_event_attr *attr)
+static void pmc_attr(const struct vpmu_arch *v, unsigned int pmc, const struct pmc_want *w,
+		     struct vpmu_event_attr *attr)
 {
-	return attr->shared == VPMU_SHARED_OFFCORE_RSP ? attr->extra : 0;
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+	attr->banks = w->banks;
+	attr->pinned = true;
+	attr->fixed = pmc < v->n_gp ? -1 : (int8_t)(pmc - v->n_gp);
+	attr->slot = (int8_t)pmc;
+	attr->select = w->select;
+	attr->extra = w->extra;
+	attr->period = v->valid.counter + 1;
+	attr->shared = w->shared;
+}
+
+uint8_t arch_pmc_quality(struct vpmu_arch *v, unsigned int pmc)
+{
+	struct vpmu_event_attr attr;
+	struct pmc_want want;
+
+	if (v->made >> pmc & 1)
+		return arch_event_of(v, pmc)->quality;
+	pmc_want(v, pmc, &want);
+	pmc_attr(v, pmc, &want, &attr);
+	return (uint8_t)v->provider->ops->quality(v->provider, &attr);
 }
 
 /* First half of an overflow: from anywhere, NMI and other threads included. */
@@ -123,53 +165,6 @@ static void pmc_state_changed(struct vpmu_event *ev)
 	v->ops->kick(v->ctx);
 }
 
-uint64_t arch_event_read(struct vpmu_arch *v, unsigned int pmc)
-{
-	uint64_t value = v->r.counter[pmc];
-
-	if (v->made & 1u << pmc) {
-		value += v->provider->ops->read(arch_event_of(v, pmc));
-		value -= v->event[pmc].base;
-	}
-	return value & v->valid.counter;
-}
-
-/* After how many more occurrences it is to be looked at. */
-static uint64_t pmc_left(const struct vpmu_arch *v, unsigned int pmc, uint64_t value)
-{
-	return arch_pebs_armed(v) >> pmc & 1 ? 1 : v->valid.counter + 1 - value;
-}
-
-void arch_event_rearm(struct vpmu_arch *v, uint32_t pmcs)
-{
-	unsigned int pmc;
-
-	if (!(pmcs & v->made))
-		return;
-	arch_event_begin(v);
-	for (pmc = 0; pmc < v->n_pmc; pmc++)
-		if (pmcs & v->made & 1u << pmc)
-			v->provider->ops->arm(arch_event_of(v, pmc),
-					      pmc_left(v, pmc, arch_event_read(v, pmc)));
-	arch_pmc_commit(v);
-}
-
-void arch_event_put(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
-{
-	struct vpmu_event *ev = arch_event_of(v, pmc);
-	const struct vpmu_provider_ops *ops = v->provider->ops;
-
-	if (!(v->made & 1u << pmc)) {
-		v->r.counter[pmc] = value;
-		return;
-	}
-	arch_event_begin(v);
-	v->r.counter[pmc] = value;
-	v->event[pmc].base = ops->read(ev);
-	ops->arm(ev, pmc_left(v, pmc, value));
-	arch_pmc_commit(v);
-}
-
 static void pmc_restarted(struct vpmu_arch *v)
 {
 	if (v->ops->size > offsetof(struct vpmu_ops, restarted) && v->ops->restarted)
@@ -181,32 +176,9 @@ void arch_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 	if (!(v->own >> pmc & 1) && value != arch_event_read(v, pmc))
 		pmc_restarted(v);
 	v->touched |= 1u << pmc;
-	v->pebs.wrapped &= ~(1u << pmc);
+	arch_pebs_disarm(v, pmc);
 	arch_event_put(v, pmc, value);
 	arch_pebs_watch(v);
-}
-
-/* Like a write to the legacy address. */
-static uint64_t pmc_reload_value(const struct vpmu_arch *v, unsigned int pmc)
-{
-	uint64_t value = v->reload.value[pmc];
-
-	if (value >> 31 & 1)
-		value |= ~(uint64_t)UINT32_MAX;
-	return value & v->valid.counter;
-}
-
-void arch_event_reload(struct vpmu_arch *v, uint32_t pmcs)
-{
-	unsigned int pmc;
-
-	if (!v->valid.reload_by)
-		return;
-	arch_event_begin(v);
-	for (pmc = 0; pmc < v->n_pmc; pmc++)
-		if (v->reload.by[pmc] & pmcs)
-			arch_event_put(v, pmc, pmc_reload_value(v, pmc));
-	arch_pmc_commit(v);
 }
 
 uint32_t arch_pmc_silent(const struct vpmu_arch *v)
@@ -220,7 +192,8 @@ uint32_t arch_pmc_silent(const struct vpmu_arch *v)
 	return pmcs;
 }
 
-static void pmc_tell(struct vpmu_arch *v, const struct vpmu_event_attr *attr)
+/* Note that the guest has enabled what no provider counts. */
+static void pmc_note(struct vpmu_arch *v, const struct vpmu_event_attr *attr)
 {
 	const struct vpmu_event_def *def;
 	uint64_t select = attr->select;
@@ -244,24 +217,24 @@ static void pmc_tell(struct vpmu_arch *v, const struct vpmu_event_attr *attr)
 	v->told.row[i].times++;
 }
 
-static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
+static void pmc_make(struct vpmu_arch *v, unsigned int pmc, const struct pmc_want *want)
 {
 	struct vpmu_event *ev = arch_event_of(v, pmc);
-	const struct vpmu_provider_ops *ops = v->provider->ops;
 	struct vpmu_event_attr attr;
 	int err;
 
-	arch_pmc_attr(v, pmc, &attr);
+	vpmu_assert(v->batch && !(v->made >> pmc & 1) && !want->denied);
+	pmc_attr(v, pmc, want, &attr);
 	if (!attr.banks) /* parked without a bank, by load */
 		attr.banks = v->event[pmc].banks;
 	ev->overflowed = pmc_overflowed;
 	ev->changed = pmc_state_changed;
 	ev->owner = v;
 	ev->index = pmc;
-	err = ops->create(v->provider, ev, &attr);
+	err = v->provider->ops->create(v->provider, ev, &attr);
 	if (err == -VPMU_ENOENT) {
 		v->uncounted |= 1u << pmc;
-		pmc_tell(v, &attr);
+		pmc_note(v, &attr);
 	}
 	if (err)
 		return;
@@ -269,18 +242,19 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc)
 	v->event[pmc].select = attr.select;
 	v->event[pmc].banks = attr.banks;
 	v->event[pmc].base = 0;
-	v->event[pmc].extra = pmc_extra(&attr);
+	v->event[pmc].extra = pmc_response(want);
 	if (arch_topdown_is(v, pmc))
 		arch_topdown_made(v);
 	if (attr.shared == VPMU_SHARED_PEBS)
 		v->pebs.claimed |= 1u << pmc;
-	ops->arm(ev, pmc_left(v, pmc, v->r.counter[pmc]));
+	arch_event_arm(v, pmc, v->r.counter[pmc]);
 }
 
 static void pmc_release(struct vpmu_arch *v, unsigned int pmc)
 {
 	struct vpmu_event *ev = arch_event_of(v, pmc);
 
+	vpmu_assert(v->batch && v->made >> pmc & 1);
 	v->r.counter[pmc] = arch_event_read(v, pmc);
 	if (arch_topdown_is(v, pmc))
 		arch_topdown_look(v);
@@ -289,7 +263,6 @@ static void pmc_release(struct vpmu_arch *v, unsigned int pmc)
 	v->provider->ops->release(ev);
 	v->made &= ~(1u << pmc);
 	v->pebs.claimed &= ~(1u << pmc);
-	v->on &= ~(1u << pmc);
 }
 
 static void pmc_release_set(struct vpmu_arch *v, uint32_t pmcs)
@@ -307,27 +280,7 @@ void arch_pmc_release_all(struct vpmu_arch *v)
 		return;
 	arch_event_begin(v);
 	pmc_release_set(v, v->made);
-	arch_pmc_commit(v);
-}
-
-static bool pmc_stale(const struct vpmu_arch *v, unsigned int pmc)
-{
-	struct vpmu_event_attr attr;
-
-	arch_pmc_attr(v, pmc, &attr);
-	/* Guests switch PEBS off for moments: a claim to it stays with the event. */
-	if (attr.shared == VPMU_SHARED_PEBS && !(v->pebs.claimed >> pmc & 1))
-		return true;
-	/* No bank at all is another way to stop: the event may come back. */
-	return v->event[pmc].select != attr.select || v->event[pmc].extra != pmc_extra(&attr) ||
-	       (attr.banks && v->event[pmc].banks != attr.banks);
-}
-
-static bool pmc_own_enable(const struct vpmu_arch *v, unsigned int pmc)
-{
-	if (pmc < v->n_gp && !(v->r.evtsel[pmc] & VPMU_EVTSEL_EN))
-		return false;
-	return pmc_banks(v, pmc);
+	(void)arch_event_end(v);
 }
 
 static uint32_t pmc_gates(const struct vpmu_arch *v)
@@ -337,112 +290,130 @@ static uint32_t pmc_gates(const struct vpmu_arch *v)
 	return v->ungated | arch_pmc_set(v, v->r.global_ctrl);
 }
 
-static bool pmc_denied(const struct vpmu_arch *v, unsigned int pmc)
-{
-	if (pmc < v->n_gp)
-		return !vpmu_filter_allows(v->filter, v->r.evtsel[pmc] & v->select, -1);
-	return !vpmu_filter_allows(v->filter, 0, (int)(pmc - v->n_gp));
-}
-
 /*
- * Bring the provider's events in line with the registers. @fresh: counters whose
- * own register has just been written; their events are made even while a gate
- * is closed. What failed for want of a counter is tried again whenever its gate
- * opens or its register is written, and never of its own accord.
+ * Events of @marked counters are made even while a gate is closed. An event that failed
+ * for want of a counter is tried again when its gate opens or its register is written,
+ * and never of its own accord.
  */
-static void pmc_update(struct vpmu_arch *v, uint32_t fresh)
+static void pmc_plan_make(const struct vpmu_arch *v, uint32_t marked, struct pmc_plan *p)
 {
-	const struct vpmu_provider_ops *ops = v->provider->ops;
-	uint32_t on = v->own & pmc_gates(v);
-	uint32_t start = on & ~v->on, stop = v->on & ~on & v->made;
-	uint32_t make = ((fresh & v->own) | start) & ~(v->made | v->uncounted | v->filtered);
-	uint32_t again = start | (fresh & on & v->loss.lost);
+	uint32_t kept, retry;
 	unsigned int pmc;
 
-	v->on = on;
-	if (!(make | stop | (again & v->made)) && on == v->loss.on &&
-	    (v->own || !v->loss.held))
+	memset(p, 0, sizeof(*p));
+	p->own = v->own & ~marked;
+	p->filtered = v->filtered & ~marked;
+	for (pmc = 0; pmc < v->n_pmc; pmc++) {
+		if (!(marked >> pmc & 1))
+			continue;
+		pmc_want(v, pmc, &p->want[pmc]);
+		p->own |= (uint32_t)p->want[pmc].own << pmc;
+		p->filtered |= (uint32_t)p->want[pmc].denied << pmc;
+		p->release |= (uint32_t)p->want[pmc].stale << pmc;
+	}
+	kept = v->made & ~p->release;
+	p->on = p->own & pmc_gates(v);
+	p->stop = v->on & ~p->on & kept;
+	p->start = p->on & ~(v->on & ~p->release);
+	p->make = ((marked & p->own) | p->start) & ~(kept | v->uncounted | p->filtered);
+	retry = marked & p->on & v->loss.lost;
+	p->start = (p->start | retry | p->make) & p->on & (kept | p->make);
+	p->moves = p->make | p->stop | p->start || p->on != v->loss.on ||
+		   (!p->own && v->loss.held);
+	for (pmc = 0; pmc < v->n_pmc; pmc++)
+		if (p->make & ~marked & 1u << pmc)
+			pmc_want(v, pmc, &p->want[pmc]);
+}
+
+static void pmc_plan_apply(struct vpmu_arch *v, const struct pmc_plan *p)
+{
+	const struct vpmu_provider_ops *ops = v->provider->ops;
+	unsigned int pmc;
+
+	pmc_release_set(v, p->release);
+	if (!p->moves)
 		return;
-	arch_event_begin(v);
 	arch_loss_clock(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++) {
 		uint32_t bit = 1u << pmc;
 
-		if (stop & bit)
+		if (p->stop & bit)
 			ops->disable(arch_event_of(v, pmc));
-		if (make & bit)
-			pmc_make(v, pmc);
-		if ((again | make) & on & v->made & bit &&
-		    ops->enable(arch_event_of(v, pmc)) < 0)
+		if (p->make & bit)
+			pmc_make(v, pmc, &p->want[pmc]);
+		if (p->start & v->made & bit && ops->enable(arch_event_of(v, pmc)) < 0)
 			v->unplaced = true;
 	}
-	v->settle = true;
-	arch_pmc_commit(v);
-	arch_pebs_watch(v);
 }
 
-void arch_pmc_gate(struct vpmu_arch *v)
+/* End a batch in which events were made or enabled, and look for losses. */
+static void pmc_commit(struct vpmu_arch *v)
 {
-	pmc_update(v, 0);
-}
+	bool look;
 
-/* What the registers of @pmcs, or the filter, say now. */
-static void pmc_adapt(struct vpmu_arch *v, uint32_t pmcs)
-{
-	uint32_t stale = 0;
-	unsigned int pmc;
-
-	for (pmc = 0; pmc < v->n_pmc; pmc++) {
-		uint32_t bit = 1u << pmc;
-
-		if (!(pmcs & bit))
-			continue;
-		v->own &= ~bit;
-		v->filtered &= ~bit;
-		if (pmc_own_enable(v, pmc))
-			v->own |= bit;
-		if (pmc_denied(v, pmc))
-			v->filtered |= bit;
-		if ((v->made & bit) && (v->filtered & bit || pmc_stale(v, pmc)))
-			stale |= bit;
-	}
-	if (!((v->own | v->made | v->on) & pmcs) && (v->own || !v->loss.held))
+	if (!arch_event_end(v) || !v->settle)
 		return;
-	arch_event_begin(v);
-	pmc_release_set(v, stale);
-	v->settle = true;
-	pmc_update(v, pmcs);
-	arch_pmc_commit(v);
+	look = v->unplaced;
+	v->settle = false;
+	v->unplaced = false;
+	arch_loss_settle(v, look);
+}
+
+static void pmc_sync(struct vpmu_arch *v, const struct arch_marks *marked)
+{
+	struct pmc_plan plan;
+
+	pmc_plan_make(v, marked->pmcs, &plan);
+	v->own = plan.own;
+	v->filtered = plan.filtered;
+	if (!plan.moves && !(marked->pmcs & (v->own | v->made | v->on))) {
+		v->on = plan.on;
+		arch_event_rearm(v, marked->rearm);
+	} else {
+		v->on = plan.on;
+		arch_event_begin(v);
+		arch_event_rearm(v, marked->rearm);
+		pmc_plan_apply(v, &plan);
+		v->settle = true;
+		pmc_commit(v);
+	}
 	arch_pebs_watch(v);
 }
 
-void arch_pmc_changed(struct vpmu_arch *v, uint32_t pmcs)
+void arch_sync(struct vpmu_arch *v)
 {
-	v->uncounted &= ~pmcs;
-	pmc_adapt(v, pmcs);
-}
+	struct arch_marks marked = v->marked;
 
-/* What nobody counts is not tried, and told, once more. */
-void arch_pmc_filter(struct vpmu_arch *v)
-{
-	pmc_adapt(v, (1u << v->n_pmc) - 1);
+	memset(&v->marked, 0, sizeof(v->marked));
+	if (marked.pmcs | marked.rearm || marked.gates)
+		pmc_sync(v, &marked);
+	if (marked.lbr)
+		arch_lbr_apply(v);
 }
 
 void arch_pmc_resume(struct vpmu_arch *v, uint32_t parked)
 {
+	struct pmc_want want;
 	unsigned int pmc;
 
+	vpmu_assert(!v->made);
 	v->own = 0;
 	v->on = 0;
 	v->uncounted = 0;
 	arch_event_begin(v);
-	for (pmc = 0; pmc < v->n_pmc; pmc++)
-		if (parked & 1u << pmc && !pmc_denied(v, pmc))
-			pmc_make(v, pmc);
-	arch_pmc_changed(v, (1u << v->n_pmc) - 1);
+	for (pmc = 0; pmc < v->n_pmc; pmc++) {
+		if (!(parked >> pmc & 1))
+			continue;
+		pmc_want(v, pmc, &want);
+		if (!want.denied)
+			pmc_make(v, pmc, &want);
+	}
+	v->uncounted = 0;
+	v->marked.pmcs = (1u << v->n_pmc) - 1;
+	arch_sync(v);
 	v->settle = true;
 	v->unplaced = true;
-	arch_pmc_commit(v);
+	pmc_commit(v);
 }
 
 bool arch_pmc_slice(struct vpmu_arch *v)
@@ -453,7 +424,7 @@ bool arch_pmc_slice(struct vpmu_arch *v)
 	if (idle) {
 		arch_event_begin(v);
 		pmc_release_set(v, idle);
-		arch_pmc_commit(v);
+		(void)arch_event_end(v);
 	}
 	return v->made & ~v->own;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* RDPMC. */
+#include "arch_event.h"
 #include "arch_internal.h"
+#include "arch_topdown.h"
 
 /* ECX[31:16]. */
 #define RDPMC_TYPE_GP		0x0000u

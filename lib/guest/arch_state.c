@@ -52,7 +52,15 @@
  * Parked events are saved too: what they count stays demanded, and so keeps the
  * phase of scaled events. Times are totals; a clock's origin is nobody's business.
  */
+#include "arch_event.h"
+#include "arch_extra.h"
 #include "arch_internal.h"
+#include "arch_lbr.h"
+#include "arch_loss.h"
+#include "arch_pebs.h"
+#include "arch_pmc.h"
+#include "arch_state.h"
+#include "arch_topdown.h"
 
 #define ARCH_SECTION_VERSION	2
 #define LOSS_SECTION_VERSION	1
@@ -236,6 +244,7 @@ int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
 	struct vpmu_state_cursor c;
 	int ret;
 
+	vpmu_assert(arch_at_rest(v));
 	memset(&c, 0, sizeof(c));
 	arch_event_begin(v);
 	if (v->on)
@@ -251,7 +260,7 @@ int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
 			ret = put_all(v, &c);
 		}
 	}
-	arch_pmc_commit(v);
+	(void)arch_event_end(v);
 	return ret;
 }
 
@@ -656,6 +665,7 @@ static void arch_adopt(struct vpmu_arch *v, struct arch_image *im)
 {
 	unsigned int i;
 
+	vpmu_assert(!v->made && !v->lbr.made);
 	v->r = im->r;
 	memset(&v->reload, 0, sizeof(v->reload));
 	if (im->reload)

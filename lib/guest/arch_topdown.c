@@ -11,7 +11,9 @@
  */
 #include <vpmu/state.h>
 
+#include "arch_event.h"
 #include "arch_internal.h"
+#include "arch_topdown.h"
 
 #define METRICS_ONE	255u /* all slots */
 #define METRICS_SMALL	24u  /* bits of what is divided, so that 32 suffice */
@@ -61,6 +63,7 @@ bool arch_topdown_is(const struct vpmu_arch *v, unsigned int pmc)
 
 void arch_topdown_made(struct vpmu_arch *v)
 {
+	vpmu_assert(v->made >> topdown_pmc(v) & 1);
 	memset(v->topdown.base, 0, sizeof(v->topdown.base));
 }
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* Branch records of a guest. Without any, nothing here does anything. */
+#ifndef VPMU_ARCH_LBR_H
+#define VPMU_ARCH_LBR_H
+
+#include <vpmu/arch.h>
+#include <vpmu/lbr.h>
+#include <vpmu/state.h>
+
+#include "arch_regs.h"
+
+#define ARCH_LBR_INDEX	31	/* of the branch records' event */
+
+enum arch_lbr_kind {
+	ARCH_LBR_NONE,
+	ARCH_LBR_LEGACY,
+	ARCH_LBR_ARCH,
+	ARCH_LBR_AMD,
+};
+
+struct arch_lbr {
+	uint8_t kind;          /* enum arch_lbr_kind; the first six are resolved at init */
+	uint8_t depth;         /* entries that the guest sees, a power of two */
+	uint64_t valid;        /* bits of ctl */
+	uint64_t address;      /* bits of FROM that are address; the rest reads 0 */
+	uint64_t info;         /* bits of an entry's info that are kept */
+	struct vpmu_lbr *stack; /* the engine's */
+	uint64_t ctl;          /* LBR_SELECT or LBR_CTL */
+	uint32_t changed;      /* the event's state has; atomics only, any thread */
+	uint32_t generation;   /* changes of reason */
+	uint8_t reason, last;  /* enum vpmu_loss: now, and of the latest loss */
+	bool made;             /* the event exists */
+	bool owned;            /* it was active when last looked at: the guest's registers
+				  are the stack; otherwise they are in `kept` */
+	bool used;             /* accessed since the last slice */
+	bool demand;           /* as the engine was last told */
+	bool smm;              /* in SMM: nothing is recorded */
+	bool enabled;          /* AMD: DBG_EXTN_CFG.LBRV2EN */
+	struct vpmu_lbr kept;
+};
+
+/** The kind of records, and whether provider and embedder can have any. */
+enum arch_lbr_kind arch_lbr_kind(const struct vpmu_model *m, uint64_t capabilities);
+bool arch_lbr_possible(const struct vpmu_arch_config *cfg);
+
+/** Formats and masks; @v->lbr.kind is set. */
+void arch_lbr_resolve(struct vpmu_arch *v);
+
+/** Bring recording in line with the registers that decide about it. */
+void arch_lbr_apply(struct vpmu_arch *v);
+/** DEBUGCTL was written. */
+void arch_lbr_debugctl(struct vpmu_arch *v, uint64_t value);
+/** A PMI freezes: marks v->marked.lbr. */
+void arch_lbr_freeze(struct vpmu_arch *v);
+void arch_lbr_smm(struct vpmu_arch *v, bool entered);
+/** Find out whether the records were lost, or found again. */
+void arch_lbr_look(struct vpmu_arch *v);
+/** Give the facility back; what is recorded is kept. */
+void arch_lbr_release(struct vpmu_arch *v);
+bool arch_lbr_slice(struct vpmu_arch *v);
+void arch_lbr_reset(struct vpmu_arch *v, bool init);
+
+/**
+ * The body of its section: save; check without using it; use it, after a release.
+ * @c: no data: begin with none; NULL: go on, @claimed as before.
+ */
+void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_lbr_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool claimed);
+
+/** Entry @age, the newest being 0, as its registers show it; zeros if not owned. */
+void arch_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3]);
+
+arch_read_fn arch_lbr_from_read, arch_lbr_to_read, arch_lbr_info_read,
+	     arch_lbr_select_read, arch_lbr_ctl_read, arch_lbr_ler_read,
+	     arch_lbr_ler_info_read, arch_lbr_loss_read, arch_lbr_tos_read,
+	     arch_lbr_amd_read, arch_lbr_amd_ctl_read;
+arch_write_fn arch_lbr_from_write, arch_lbr_to_write, arch_lbr_info_write,
+	      arch_lbr_select_write, arch_lbr_ctl_write, arch_lbr_ler_write,
+	      arch_lbr_ler_info_write, arch_lbr_tos_write, arch_lbr_amd_write,
+	      arch_lbr_amd_ctl_write;
+
+#endif /* VPMU_ARCH_LBR_H */

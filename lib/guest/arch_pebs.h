@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* Precise event-based sampling of a guest. Without it, nothing here does anything. */
+#ifndef VPMU_ARCH_PEBS_H
+#define VPMU_ARCH_PEBS_H
+
+#include <vpmu/arch.h>
+#include <vpmu/state.h>
+
+#include "arch_regs.h"
+
+/* The fields before the registers are resolved at init. */
+struct arch_pebs {
+	bool on;               /* the guest has it */
+	uint8_t format;        /* of records, 0 to 5 */
+	uint8_t linear_bits;   /* of addresses */
+	uint16_t reset_fixed;  /* offset in the DS save area */
+	uint64_t valid_enable, valid_cfg;
+	uint64_t enable, data_cfg, ds_area; /* the registers */
+	uint32_t wrapped;      /* counters whose next occurrence writes a record, where
+				  they are enabled then */
+	uint32_t claimed;      /* those whose event shares the facility */
+	bool watch;            /* as the engine was last told */
+};
+
+bool arch_pebs_possible(const struct vpmu_arch_config *cfg);
+void arch_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits);
+
+/** Counters that PEBS is enabled for. */
+uint32_t arch_pebs_enabled(const struct vpmu_arch *v);
+
+/** The guest writes @pmc: its next occurrence is no longer recorded. */
+void arch_pebs_disarm(struct vpmu_arch *v, unsigned int pmc);
+
+/**
+ * Counters @pmcs overflowed: arm, or write records. @buffer: set when the DS area
+ * is full to its threshold. Returns those that have overflowed in the ordinary way.
+ */
+uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer);
+
+/** Tell the engine whether to watch: armed counters or gates may have changed. */
+void arch_pebs_watch(struct vpmu_arch *v);
+/** Registers as after RESET, when no event exists. */
+void arch_pebs_clear(struct vpmu_arch *v);
+
+/** The body of its section: save; check; use what was checked. */
+void arch_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void arch_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+
+arch_read_fn arch_pebs_read, arch_pebs_ds_read;
+arch_write_fn arch_pebs_write, arch_pebs_ds_write;
+
+#endif /* VPMU_ARCH_PEBS_H */
