@@ -86,6 +86,19 @@ static void use(struct pebs_rig *r)
 	}
 }
 
+/* Registers that exist beside a model of the micro-architecture. */
+static void use_modelled(struct pebs_rig *r)
+{
+	(void)vpmu_arch_wrmsr(r->v, VPMU_MSR_OFFCORE_RSP_0, 0x10001);
+	(void)vpmu_arch_wrmsr(r->v, VPMU_MSR_PEBS_LD_LAT, 30);
+	(void)vpmu_arch_wrmsr(r->v, 0x189, 0x4301b7);
+	(void)vpmu_arch_wrmsr(r->v, 0x30c, 0x10000);
+	(void)vpmu_arch_wrmsr(r->v, 0x38d, 0xb0bb);
+	(void)vpmu_arch_wrmsr(r->v, VPMU_MSR_PERF_METRICS, 0x40404040);
+	(void)vpmu_arch_wrmsr(r->v, 0x38f, 0x100070000000f);
+	vpmu_script_service(&r->script);
+}
+
 static void go(struct pebs_rig *r, unsigned int n)
 {
 	unsigned int i;
@@ -199,6 +212,97 @@ static void test_arch(void **unused)
 	}
 }
 
+/* The bytes that a PMU saves, and the loads of them with one bit of each byte turned. */
+struct saved {
+	uint32_t bytes, hash;                    /* hash: FNV-1a */
+	uint32_t loaded, damaged, named, newer;  /* sum: bytes */
+};
+
+static uint32_t hash_of(const uint8_t *data, size_t n)
+{
+	uint32_t hash = 0x811c9dc5;
+
+	while (n--)
+		hash = (hash ^ *data++) * 0x01000193;
+	return hash;
+}
+
+static void damage(struct pebs_rig *r, const uint8_t *state, size_t n, struct saved *s)
+{
+	static uint8_t changed[STATE_MAX];
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(changed, state, n);
+		changed[i] ^= (uint8_t)(1u << (i * 5 + i / 8) % 8);
+		switch (vpmu_arch_load(r->v, changed, n)) {
+		case 0:
+			s->loaded++;
+			break;
+		case -VPMU_ENOSYS:
+			s->newer++;
+			break;
+		default:
+			if (strstr(vpmu_arch_refused(r->v)->what, "damaged"))
+				s->damaged++;
+			else
+				s->named++;
+			break;
+		}
+	}
+}
+
+static void check_saved(struct pebs_rig *r, const char *file, const struct saved *expected)
+{
+	static uint8_t state[STATE_MAX];
+	struct saved s = { 0 };
+	size_t n;
+
+	use(r);
+	use_modelled(r);
+	go(r, 40);
+	assert_int_equal(vpmu_arch_save(r->v, state, STATE_MAX, &n), 0);
+	s.bytes = (uint32_t)n;
+	s.hash = hash_of(state, n);
+	damage(r, state, n, &s);
+	if (memcmp(&s, expected, sizeof(s)))
+		fail_msg("%s: { %u, 0x%08x, %u, %u, %u, %u }", file, s.bytes, s.hash, s.loaded,
+			 s.damaged, s.named, s.newer);
+	pebs_rig_free(r);
+}
+
+/*
+ * Saved bytes, and the answers to damaged ones, change only with the version of a section,
+ * or with a new one. A failure prints the numbers that it found.
+ */
+static void test_bytes(void **unused)
+{
+	static const struct saved expected[COUNT_OF(rows)] = {
+		{ 2392, 0x8c5fa84b, 1951, 389, 22, 30 },
+		{ 3360, 0x18eca8c5, 2654, 637, 34, 35 },
+		{ 3616, 0x25fb0d9e, 2765, 779, 32, 40 },
+		{ 3616, 0x80007970, 2768, 776, 32, 40 },
+		{ 3760, 0x8bdc8416, 2825, 859, 35, 41 },
+		{ 2496, 0x8262e092, 2014, 431, 21, 30 },
+		{ 2496, 0x08322fe1, 2017, 429, 20, 30 },
+	};
+	static const struct {
+		uint8_t model;
+		struct saved expected;
+	} modelled[] = {
+		{ 106, { 3440, 0xe85a08cd, 2694, 667, 31, 48 } },
+		{ 143, { 3456, 0xdf71562a, 2719, 663, 30, 44 } },
+	};
+	unsigned int i;
+
+	(void)unused;
+	for (i = 0; i < COUNT_OF(rows); i++)
+		check_saved(machine_new(&rows[i]), rows[i].file, &expected[i]);
+	for (i = 0; i < COUNT_OF(modelled); i++)
+		check_saved(pebs_rig_new_uarch(modelled[i].model), "with a model",
+			    &modelled[i].expected);
+}
+
 /* A missing feature is named. */
 static void test_names(void **unused)
 {
@@ -304,6 +408,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_arch),
+		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_pv),
 	};
