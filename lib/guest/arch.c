@@ -521,8 +521,7 @@ void vpmu_arch_reset(struct vpmu_arch *v, bool init)
 	memset(&v->r, 0, sizeof(v->r));
 	memset(&v->reload, 0, sizeof(v->reload));
 	arch_pebs_clear(v);
-	memset(&v->image.extra, 0, sizeof(v->image.extra));
-	arch_extra_set(v, &v->image.extra);
+	arch_extra_clear(v);
 	memset(&v->topdown, 0, sizeof(v->topdown));
 	v->r.global_ctrl = v->global_ctrl_reset;
 	v->own = 0;

@@ -72,13 +72,19 @@ bool arch_extra_offcore(const struct vpmu_arch *v, uint64_t select, uint64_t *va
 	return true;
 }
 
-void arch_extra_set(struct vpmu_arch *v, const struct arch_extra *e)
+static void extra_set_ldlat(struct vpmu_arch *v, uint64_t ldlat)
 {
-	bool changed = v->extra.ldlat != e->ldlat;
+	if (ldlat == v->extra.ldlat)
+		return;
+	v->extra.ldlat = ldlat;
+	v->ops->threshold(v->ctx, (uint32_t)ldlat);
+}
 
-	v->extra = *e;
-	if (changed)
-		v->ops->threshold(v->ctx, (uint32_t)e->ldlat);
+void arch_extra_clear(struct vpmu_arch *v)
+{
+	vpmu_assert(!v->made);
+	memset(v->extra.offcore, 0, sizeof(v->extra.offcore));
+	extra_set_ldlat(v, 0);
 }
 
 enum vpmu_result arch_extra_offcore_read(struct vpmu_arch *v, unsigned int i,
@@ -115,36 +121,41 @@ enum vpmu_result arch_extra_ldlat_read(struct vpmu_arch *v, unsigned int i, uint
 
 enum vpmu_result arch_extra_ldlat_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	struct arch_extra e = v->extra;
-
 	(void)i;
 	if (value & ~EXTRA_LDLAT_VALID)
 		return VPMU_FAULT;
-	e.ldlat = value;
 	arch_event_begin(v);
-	arch_extra_set(v, &e);
+	extra_set_ldlat(v, value);
 	(void)arch_event_end(v);
 	return VPMU_HANDLED;
 }
 
-void arch_extra_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+void arch_extra_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	vpmu_state_put(c, v->extra.offcore[0], 8);
 	vpmu_state_put(c, v->extra.offcore[1], 8);
 	vpmu_state_put(c, v->extra.ldlat, 8);
 }
 
-int arch_extra_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		   struct arch_extra *e)
+int arch_extra_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	uint64_t offcore = v->has[ARCH_HAS_OFFCORE] ? v->model->offcore : 0;
 	uint64_t ldlat = v->has[ARCH_HAS_LDLAT] ? EXTRA_LDLAT_VALID : 0;
+	uint64_t bad;
 
-	e->offcore[0] = vpmu_state_get(c, 8);
-	e->offcore[1] = vpmu_state_get(c, 8);
-	e->ldlat = vpmu_state_get(c, 8);
-	if (c->error || c->pos != c->size || (e->offcore[0] | e->offcore[1]) & ~offcore ||
-	    e->ldlat & ~ldlat)
-		return -VPMU_EINVAL;
-	return 0;
+	bad = vpmu_state_get(c, 8) & ~offcore;
+	bad |= vpmu_state_get(c, 8) & ~offcore;
+	bad |= vpmu_state_get(c, 8) & ~ldlat;
+	return bad || c->error ? -VPMU_EINVAL : 0;
+}
+
+void arch_extra_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	if (!c->data) {
+		arch_extra_clear(v);
+		return;
+	}
+	v->extra.offcore[0] = vpmu_state_get(c, 8);
+	v->extra.offcore[1] = vpmu_state_get(c, 8);
+	extra_set_ldlat(v, vpmu_state_get(c, 8));
 }

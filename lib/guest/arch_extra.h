@@ -18,13 +18,13 @@ void arch_extra_resolve(struct vpmu_arch *v);
 bool arch_extra_any(const struct vpmu_arch *v);
 /** Whether @select counts offcore responses; then @value is those that it counts. */
 bool arch_extra_offcore(const struct vpmu_arch *v, uint64_t select, uint64_t *value);
-/** As after RESET, or as loaded, where no event exists. */
-void arch_extra_set(struct vpmu_arch *v, const struct arch_extra *e);
+/** As after RESET, when no event exists. */
+void arch_extra_clear(struct vpmu_arch *v);
 
-/** The body of their section: save; check and take. */
-void arch_extra_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
-int arch_extra_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		   struct arch_extra *e);
+/** The body of their section: save; check; use what was checked (no data: as after RESET). */
+void arch_extra_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_extra_check(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void arch_extra_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 
 arch_read_fn arch_extra_offcore_read, arch_extra_ldlat_read;
 arch_write_fn arch_extra_offcore_write, arch_extra_ldlat_write;

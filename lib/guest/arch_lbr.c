@@ -669,7 +669,7 @@ static int lbr_get_head(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	return ok && !c->error ? 0 : -VPMU_EINVAL;
 }
 
-int arch_lbr_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+int arch_lbr_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	uint64_t left = VPMU_LBR_ENTRIES * 3 + 3, info = 0;
 	struct lbr_head h;

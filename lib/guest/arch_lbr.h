@@ -62,10 +62,10 @@ void arch_lbr_reset(struct vpmu_arch *v, bool init);
 
 /**
  * The body of its section: save; check without using it; use it, after a release.
- * @c: no data: begin with none; NULL: go on, @claimed as before.
+ * @c: without data there is no section; NULL: go on, @claimed as before.
  */
 void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
-int arch_lbr_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_lbr_check(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool claimed);
 
 /** Entry @age, the newest being 0, as its registers show it; zeros if not owned. */

@@ -487,7 +487,7 @@ enum vpmu_result arch_pebs_ds_write(struct vpmu_arch *v, unsigned int i, uint64_
 
 /* State ----------------------------------------------------------------------- */
 
-void arch_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+void arch_pebs_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	const struct arch_pebs *p = &v->pebs;
 
@@ -500,7 +500,7 @@ void arch_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, arch_pmc_bits(v, p->claimed), 8);
 }
 
-int arch_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
+int arch_pebs_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	uint64_t counters = arch_pmc_bits(v, (1u << v->n_pmc) - 1);
 	uint64_t format = vpmu_state_get(c, 1), bad = vpmu_state_get(c, 7);
@@ -510,7 +510,7 @@ int arch_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	bad |= !pebs_canonical(v, vpmu_state_get(c, 8));
 	bad |= vpmu_state_get(c, 8) & ~counters;
 	bad |= vpmu_state_get(c, 8) & ~counters;
-	if (bad || c->error || c->pos != c->size || !v->pebs.on || format != v->pebs.format)
+	if (bad || c->error || format != v->pebs.format)
 		return -VPMU_EINVAL;
 	return 0;
 }
@@ -519,6 +519,9 @@ void arch_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	struct arch_pebs *p = &v->pebs;
 
+	arch_pebs_clear(v);
+	if (!c->data)
+		return;
 	(void)vpmu_state_get(c, 8);
 	p->enable = vpmu_state_get(c, 8);
 	p->data_cfg = vpmu_state_get(c, 8);

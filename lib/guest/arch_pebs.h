@@ -42,9 +42,9 @@ void arch_pebs_watch(struct vpmu_arch *v);
 /** Registers as after RESET, when no event exists. */
 void arch_pebs_clear(struct vpmu_arch *v);
 
-/** The body of its section: save; check; use what was checked. */
-void arch_pebs_put(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
-int arch_pebs_check(const struct vpmu_arch *v, struct vpmu_state_cursor *c);
+/** The body of its section: save; check; use what was checked (no data: as after RESET). */
+void arch_pebs_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+int arch_pebs_check(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 void arch_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 
 arch_read_fn arch_pebs_read, arch_pebs_ds_read;

@@ -62,15 +62,6 @@
 #include "arch_state.h"
 #include "arch_topdown.h"
 
-#define ARCH_SECTION_VERSION	2
-#define LOSS_SECTION_VERSION	1
-#define RELOAD_SECTION_VERSION	1
-#define LBR_SECTION_VERSION	1
-#define PEBS_SECTION_VERSION	1
-#define EXTRA_SECTION_VERSION	1
-#define TOPDOWN_SECTION_VERSION	1
-#define MODEL_SECTION_VERSION	1
-#define PROVIDER_SECTION_VERSION 1
 #define ARCH_TOUCHED		(1u << 8)
 #define ARCH_SMM_FROZEN		(1u << 0)
 #define ARCH_SVME		(1u << 1)
@@ -79,7 +70,7 @@
 #define STATE_TOTAL_AT		8 /* where the header keeps its total */
 #define SECTION_HEAD_BYTES	16
 
-static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+static void regs_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	unsigned int i;
 
@@ -111,14 +102,11 @@ static void put_arch(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	}
 }
 
-static void put_loss(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+static void loss_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	const struct arch_loss *l = &v->loss;
-	size_t head;
 	unsigned int i;
 
-	head = vpmu_state_section_begin(c, VPMU_STATE_LOSS, LOSS_SECTION_VERSION,
-					VPMU_STATE_MANDATORY);
 	vpmu_state_put(c, v->n_gp, 1);
 	vpmu_state_put(c, v->n_fixed, 1);
 	vpmu_state_put(c, 0, 2);
@@ -133,14 +121,10 @@ static void put_loss(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 		vpmu_state_put(c, l->pmc[i].last, 1);
 		vpmu_state_put(c, 0, 2);
 	}
-	vpmu_state_section_end(c, head);
 }
 
-static void put_reload(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+static void reload_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	size_t head = vpmu_state_section_begin(c, VPMU_STATE_RELOAD,
-					       RELOAD_SECTION_VERSION,
-					       VPMU_STATE_MANDATORY);
 	unsigned int i;
 
 	vpmu_state_put(c, v->n_gp, 1);
@@ -150,118 +134,24 @@ static void put_reload(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 		vpmu_state_put(c, arch_pmc_bits(v, v->reload.by[i]), 8);
 		vpmu_state_put(c, v->reload.value[i], 8);
 	}
-	vpmu_state_section_end(c, head);
 }
 
-static int put_provider(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+static void provider_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	size_t head, used = 0, room = 0;
-	uint8_t *at = NULL;
-	int ret;
+	uint8_t *at = c->data ? c->data + c->pos : NULL;
+	size_t used = 0;
 
-	head = vpmu_state_section_begin(c, VPMU_STATE_PROVIDER, PROVIDER_SECTION_VERSION,
-					VPMU_STATE_MANDATORY);
-	if (c->data) {
-		at = c->data + c->pos;
-		room = c->size - c->pos;
-	}
-	ret = v->provider->ops->save(v->provider, at, room, &used);
-	if (ret)
-		return ret;
-	c->pos += used;
-	vpmu_state_section_end(c, head);
-	return 0;
+	c->error = v->provider->ops->save(v->provider, at, at ? c->size - c->pos : 0, &used);
+	if (!c->error)
+		c->pos += used;
 }
 
-static void put_model(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+static void model_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	size_t head = vpmu_state_section_begin(c, VPMU_STATE_MODEL, MODEL_SECTION_VERSION, 0);
 	const char *name;
 
 	for (name = v->model->name; *name; name++)
 		vpmu_state_put(c, (uint8_t)*name, 1);
-	vpmu_state_section_end(c, head);
-}
-
-static int put_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
-{
-	bool provider = v->provider->ops->save != NULL;
-	bool reload = v->valid.reload_by;
-	size_t head, end;
-	int ret = 0;
-
-	vpmu_state_put(c, VPMU_STATE_MAGIC, 4);
-	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
-	vpmu_state_put(c, 0, 4);
-	vpmu_state_put(c, 2u + reload + provider + (v->clock != NULL) + (v->lbr.kind != 0) +
-		       v->pebs.on + arch_extra_any(v) + (v->topdown_fields != 0), 4);
-	head = vpmu_state_section_begin(c, VPMU_STATE_ARCH, ARCH_SECTION_VERSION,
-					VPMU_STATE_MANDATORY);
-	put_arch(v, c);
-	vpmu_state_section_end(c, head);
-	if (reload)
-		put_reload(v, c);
-	if (provider)
-		ret = put_provider(v, c);
-	if (ret)
-		return ret;
-	if (v->clock)
-		put_loss(v, c);
-	if (v->lbr.kind) {
-		head = vpmu_state_section_begin(c, VPMU_STATE_LBR, LBR_SECTION_VERSION,
-						VPMU_STATE_MANDATORY);
-		arch_lbr_put(v, c);
-		vpmu_state_section_end(c, head);
-	}
-	if (v->pebs.on) {
-		head = vpmu_state_section_begin(c, VPMU_STATE_PEBS, PEBS_SECTION_VERSION,
-						VPMU_STATE_MANDATORY);
-		arch_pebs_put(v, c);
-		vpmu_state_section_end(c, head);
-	}
-	if (arch_extra_any(v)) {
-		head = vpmu_state_section_begin(c, VPMU_STATE_EXTRA, EXTRA_SECTION_VERSION,
-						VPMU_STATE_MANDATORY);
-		arch_extra_put(v, c);
-		vpmu_state_section_end(c, head);
-	}
-	if (v->topdown_fields) {
-		head = vpmu_state_section_begin(c, VPMU_STATE_TOPDOWN, TOPDOWN_SECTION_VERSION,
-						VPMU_STATE_MANDATORY);
-		arch_topdown_put(v, c);
-		vpmu_state_section_end(c, head);
-	}
-	put_model(v, c);
-	end = c->pos;
-	c->pos = STATE_TOTAL_AT;
-	vpmu_state_put(c, end, 4);
-	c->pos = end;
-	return c->error;
-}
-
-int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
-{
-	struct vpmu_state_cursor c;
-	int ret;
-
-	vpmu_assert(arch_at_rest(v));
-	memset(&c, 0, sizeof(c));
-	arch_event_begin(v);
-	if (v->on)
-		arch_loss_clock(v);
-	ret = put_all(v, &c);
-	*used = c.pos;
-	if (!ret && buf) {
-		ret = -VPMU_E2BIG;
-		if (size >= c.pos) {
-			memset(&c, 0, sizeof(c));
-			c.data = buf;
-			c.size = size;
-			ret = put_all(v, &c);
-		}
-	}
-	(void)arch_event_end(v);
-	return ret;
 }
 
 /* Says what the guest has had and does not have here. */
@@ -391,10 +281,10 @@ static int get_loss_pmc(struct vpmu_state_cursor *c, struct arch_loss *l,
 	return 0;
 }
 
-static int get_loss(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		    struct arch_image *im)
+static int loss_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	struct arch_loss *l = &im->loss;
+	const struct arch_image *im = &v->image;
+	struct arch_loss *l = &v->image.loss;
 	uint64_t n_gp = vpmu_state_get(c, 1), n_fixed = vpmu_state_get(c, 1);
 	uint64_t zero = vpmu_state_get(c, 2), pmi = vpmu_state_get(c, 4);
 	unsigned int i;
@@ -402,7 +292,7 @@ static int get_loss(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 
 	l->ctrl = vpmu_state_get(c, 8);
 	l->generation = vpmu_state_get(c, 8);
-	if (!v->clock || !im->has_arch || n_gp != im->n_gp || n_fixed != im->n_fixed ||
+	if (!im->body[ARCH_SECTION_REGS].data || n_gp != im->n_gp || n_fixed != im->n_fixed ||
 	    zero || pmi > 1 || (l->ctrl & ~VPMU_LOSS_CTRL_PMI) || (pmi && !l->ctrl))
 		return -VPMU_EINVAL;
 	l->pmi = pmi;
@@ -414,27 +304,24 @@ static int get_loss(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 }
 
 /* Into @to, or NULL: only checked. */
-static int get_reload(const struct vpmu_arch *v, const struct arch_image *im,
+static int reload_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		      struct arch_reload *to)
 {
-	struct vpmu_state_cursor c;
+	const struct arch_image *im = &v->image;
 	uint64_t n_gp, n_fixed, zero, by, value;
 	unsigned int i;
 
-	memset(&c, 0, sizeof(c));
-	c.data = (uint8_t *)im->reload;
-	c.size = im->reload_bytes;
-	n_gp = vpmu_state_get(&c, 1);
-	n_fixed = vpmu_state_get(&c, 1);
-	zero = vpmu_state_get(&c, 6);
-	if (!v->valid.reload_by || !im->has_arch || n_gp != im->n_gp ||
-	    n_fixed != im->n_fixed || zero)
+	n_gp = vpmu_state_get(c, 1);
+	n_fixed = vpmu_state_get(c, 1);
+	zero = vpmu_state_get(c, 6);
+	if (!im->body[ARCH_SECTION_REGS].data || n_gp != im->n_gp || n_fixed != im->n_fixed ||
+	    zero)
 		return -VPMU_EINVAL;
 	for (i = 0; i < im->n_gp + im->n_fixed; i++) {
 		unsigned int pmc = i < im->n_gp ? i : v->n_gp + i - im->n_gp;
 
-		by = vpmu_state_get(&c, 8);
-		value = vpmu_state_get(&c, 8);
+		by = vpmu_state_get(c, 8);
+		value = vpmu_state_get(c, 8);
 		if (by & ~v->valid.reload_by || value & ~v->valid.reload)
 			return -VPMU_EINVAL;
 		if (!to)
@@ -442,14 +329,17 @@ static int get_reload(const struct vpmu_arch *v, const struct arch_image *im,
 		to->by[pmc] = arch_pmc_set(v, by);
 		to->value[pmc] = (uint32_t)value;
 	}
-	if (!c.error && c.pos != c.size)
-		return -VPMU_EINVAL;
-	return c.error;
+	return c->error;
 }
 
-static int get_arch(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		    struct arch_image *im)
+static int reload_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
+	return reload_get(v, c, NULL);
+}
+
+static int regs_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	struct arch_image *im = &v->image;
 	uint64_t flags, n_told;
 	unsigned int i;
 	int ret = get_shape(v, c, im);
@@ -501,80 +391,220 @@ static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 	return !bad && !im->r.smm_global_ctrl;
 }
 
-static int get_model(const struct vpmu_arch *v, const struct vpmu_state_cursor *body,
-		     struct arch_image *im)
+static int provider_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	c->pos = c->size; /* the provider's to check */
+	return v->provider->ops->load ? 0 : -VPMU_EINVAL;
+}
+
+static int model_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	const char *name = v->model->name;
 	bool same = true;
 	size_t n;
 
 	for (n = 0; name[n]; n++)
-		same &= n < body->size && (uint8_t)name[n] == body->data[n];
-	if (!same || n != body->size)
-		return unfit(im, "another model's events, whose name's length is", body->size, n);
+		same &= n < c->size && (uint8_t)name[n] == c->data[n];
+	c->pos = c->size;
+	if (!same || n != c->size)
+		return unfit(&v->image, "another model's events, whose name's length is",
+			     c->size, n);
 	return 0;
 }
 
-/* What a section is about, where the guest has it only with that feature. */
-static const char *missing_feature(const struct vpmu_arch *v, uint64_t id)
+static void regs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	if (id == VPMU_STATE_LOSS && !v->clock)
-		return "what tells the guest of losses";
-	if (id == VPMU_STATE_RELOAD && !v->valid.reload_by)
-		return "auto counter reload";
-	if (id == VPMU_STATE_LBR && !v->lbr.kind)
-		return "branch records";
-	if (id == VPMU_STATE_PEBS && !v->pebs.on)
-		return "PEBS";
-	if (id == VPMU_STATE_TOPDOWN && !v->topdown_fields)
-		return "PERF_METRICS";
-	if (id == VPMU_STATE_EXTRA && !arch_extra_any(v))
-		return "a model of the micro-architecture";
-	return NULL;
+	const struct arch_image *im = &v->image;
+	unsigned int i;
+
+	(void)c;
+	v->r = im->r;
+	(void)vpmu_atomic_take(&v->pending);
+	vpmu_atomic_or(&v->pending, arch_pmc_set(v, im->pending));
+	for (i = 0; i < v->n_pmc; i++)
+		v->event[i].banks = im->banks[i];
 }
 
-/* The newest version of a section that is known here; 0: it is not known. */
-static uint64_t section_version(uint64_t id)
+static void reload_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	static const uint8_t version[] = {
-		[VPMU_STATE_ARCH] = ARCH_SECTION_VERSION,
-		[VPMU_STATE_PROVIDER] = PROVIDER_SECTION_VERSION,
-		[VPMU_STATE_LOSS] = LOSS_SECTION_VERSION,
-		[VPMU_STATE_RELOAD] = RELOAD_SECTION_VERSION,
-		[VPMU_STATE_LBR] = LBR_SECTION_VERSION,
-		[VPMU_STATE_PEBS] = PEBS_SECTION_VERSION,
-		[VPMU_STATE_MODEL] = MODEL_SECTION_VERSION,
-		[VPMU_STATE_EXTRA] = EXTRA_SECTION_VERSION,
-		[VPMU_STATE_TOPDOWN] = TOPDOWN_SECTION_VERSION,
-	};
-
-	return id < sizeof(version) ? version[id] : 0;
+	memset(&v->reload, 0, sizeof(v->reload));
+	if (c->data)
+		(void)reload_get(v, c, &v->reload);
 }
 
-/* A body of one of our own sections, once and whole. */
-static int get_body(const struct vpmu_arch *v, struct vpmu_state_cursor *body,
-		    struct arch_image *im, uint64_t id)
+static void loss_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	bool *has = id == VPMU_STATE_ARCH ? &im->has_arch
-		    : id == VPMU_STATE_LOSS ? &im->has_loss : &im->has_lbr;
+	(void)c;
+	v->loss = v->image.loss;
+}
+
+static bool has_all(const struct vpmu_arch *v)
+{
+	(void)v;
+	return true;
+}
+
+static bool has_reload(const struct vpmu_arch *v)
+{
+	return v->valid.reload_by;
+}
+
+static bool has_provider(const struct vpmu_arch *v)
+{
+	return v->provider->ops->save;
+}
+
+static bool has_loss(const struct vpmu_arch *v)
+{
+	return v->clock;
+}
+
+static bool has_lbr(const struct vpmu_arch *v)
+{
+	return v->lbr.kind;
+}
+
+static bool has_pebs(const struct vpmu_arch *v)
+{
+	return v->pebs.on;
+}
+
+static bool has_topdown(const struct vpmu_arch *v)
+{
+	return v->topdown_fields;
+}
+
+struct section {
+	uint32_t id;       /* enum vpmu_state_id */
+	uint16_t version;  /* the newest that is known; written */
+	uint16_t flags;    /* MANDATORY: it stands once */
+	const char *name;  /* of the feature that it belongs to, or NULL */
+	bool (*offered)(const struct vpmu_arch *v); /* it is saved, and may be loaded */
+	void (*put)(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+	/* May fill v->image and changes nothing else. */
+	int (*check)(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+	/*
+	 * After all are checked, while no event exists; @c without data where there is no
+	 * such section. NULL: vpmu_arch_load() has a time of its own for it.
+	 */
+	void (*adopt)(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+};
+
+static const struct section sections[ARCH_SECTIONS] = {
+	[ARCH_SECTION_REGS] = {
+		VPMU_STATE_ARCH, 2, VPMU_STATE_MANDATORY, NULL,
+		has_all, regs_put, regs_check, regs_adopt },
+	[ARCH_SECTION_RELOAD] = {
+		VPMU_STATE_RELOAD, 1, VPMU_STATE_MANDATORY, "auto counter reload",
+		has_reload, reload_put, reload_check, reload_adopt },
+	[ARCH_SECTION_PROVIDER] = {
+		VPMU_STATE_PROVIDER, 1, VPMU_STATE_MANDATORY, NULL,
+		has_provider, provider_put, provider_check, NULL },
+	[ARCH_SECTION_LOSS] = {
+		VPMU_STATE_LOSS, 1, VPMU_STATE_MANDATORY, "what tells the guest of losses",
+		has_loss, loss_put, loss_check, loss_adopt },
+	[ARCH_SECTION_LBR] = {
+		VPMU_STATE_LBR, 1, VPMU_STATE_MANDATORY, "branch records",
+		has_lbr, arch_lbr_put, arch_lbr_check, NULL },
+	[ARCH_SECTION_PEBS] = {
+		VPMU_STATE_PEBS, 1, VPMU_STATE_MANDATORY, "PEBS",
+		has_pebs, arch_pebs_put, arch_pebs_check, arch_pebs_adopt },
+	[ARCH_SECTION_EXTRA] = {
+		VPMU_STATE_EXTRA, 1, VPMU_STATE_MANDATORY, "a model of the micro-architecture",
+		arch_extra_any, arch_extra_put, arch_extra_check, arch_extra_adopt },
+	[ARCH_SECTION_TOPDOWN] = {
+		VPMU_STATE_TOPDOWN, 1, VPMU_STATE_MANDATORY, "PERF_METRICS",
+		has_topdown, arch_topdown_put, arch_topdown_check, arch_topdown_adopt },
+	[ARCH_SECTION_MODEL] = {
+		VPMU_STATE_MODEL, 1, 0, NULL,
+		has_all, model_put, model_check, NULL },
+};
+
+static int put_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	const struct section *s;
+	size_t head, end;
+	uint32_t n = 0;
+
+	for (s = sections; s < sections + ARCH_SECTIONS; s++)
+		n += s->offered(v);
+	vpmu_state_put(c, VPMU_STATE_MAGIC, 4);
+	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
+	vpmu_state_put(c, 0, 4);
+	vpmu_state_put(c, n, 4);
+	for (s = sections; s < sections + ARCH_SECTIONS; s++) {
+		if (!s->offered(v))
+			continue;
+		head = vpmu_state_section_begin(c, s->id, s->version, s->flags);
+		s->put(v, c);
+		if (c->error)
+			return c->error;
+		vpmu_state_section_end(c, head);
+	}
+	end = c->pos;
+	c->pos = STATE_TOTAL_AT;
+	vpmu_state_put(c, end, 4);
+	c->pos = end;
+	return c->error;
+}
+
+int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used)
+{
+	struct vpmu_state_cursor c;
 	int ret;
 
-	if (*has)
-		return -VPMU_EINVAL;
-	im->lbr = id == VPMU_STATE_LBR ? *body : im->lbr;
-	ret = id == VPMU_STATE_ARCH ? get_arch(v, body, im)
-	      : id == VPMU_STATE_LOSS ? get_loss(v, body, im) : arch_lbr_check(v, body);
-	*has = true;
-	if (!ret && body->pos != body->size)
-		ret = -VPMU_EINVAL;
+	vpmu_assert(arch_at_rest(v));
+	memset(&c, 0, sizeof(c));
+	arch_event_begin(v);
+	if (v->on)
+		arch_loss_clock(v);
+	ret = put_all(v, &c);
+	*used = c.pos;
+	if (!ret && buf) {
+		ret = -VPMU_E2BIG;
+		if (size >= c.pos) {
+			memset(&c, 0, sizeof(c));
+			c.data = buf;
+			c.size = size;
+			ret = put_all(v, &c);
+		}
+	}
+	(void)arch_event_end(v);
 	return ret;
 }
 
-/* One section at the cursor, which is moved behind it. */
-static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		       struct arch_image *im)
+static const struct section *section_find(uint64_t id)
 {
+	const struct section *s;
+
+	for (s = sections; s < sections + ARCH_SECTIONS; s++)
+		if (s->id == id)
+			return s;
+	return NULL;
+}
+
+/* The body of section @s, at the start of @body. */
+static int get_body(struct vpmu_arch *v, const struct section *s,
+		    struct vpmu_state_cursor *body)
+{
+	struct vpmu_state_cursor *keep = &v->image.body[s - sections];
+	int ret;
+
+	if (s->name && !s->offered(v))
+		return unfit(&v->image, s->name, 1, 0);
+	if (s->flags & VPMU_STATE_MANDATORY && keep->data)
+		return -VPMU_EINVAL;
+	*keep = *body;
+	ret = s->check(v, body);
+	return !ret && body->pos != body->size ? -VPMU_EINVAL : ret;
+}
+
+/* One section at the cursor, which is moved to its end. */
+static int get_section(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	struct arch_image *im = &v->image;
 	struct vpmu_state_cursor body;
+	const struct section *s;
 	uint64_t id = vpmu_state_get(c, 4);
 	uint64_t version = vpmu_state_get(c, 2);
 	uint64_t flags = vpmu_state_get(c, 2);
@@ -588,54 +618,20 @@ static int get_section(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	body.data = c->data + c->pos;
 	body.size = (size_t)bytes;
 	c->pos += (size_t)padded;
-	im->refused.asked = id; /* where the damage is, if it is that */
-	if (!section_version(id) && !(flags & VPMU_STATE_MANDATORY))
+	im->refused.asked = id; /* names the damaged section, if it is damaged */
+	s = section_find(id);
+	if (!s && !(flags & VPMU_STATE_MANDATORY))
 		return 0;
-	if (!section_version(id))
+	if (!s)
 		return newer(im, "a feature that is not known here, section", id, 0);
-	if (version > section_version(id))
-		return newer(im, "version of a section", version, section_version(id));
-	if (missing_feature(v, id))
-		return unfit(im, missing_feature(v, id), 1, 0);
-	switch (id) {
-	case VPMU_STATE_RELOAD:
-		if (im->reload)
-			return -VPMU_EINVAL;
-		im->reload = body.data;
-		im->reload_bytes = body.size;
-		return get_reload(v, im, NULL);
-	case VPMU_STATE_PEBS:
-		if (im->has_pebs)
-			return -VPMU_EINVAL;
-		im->has_pebs = true;
-		im->pebs = body;
-		return arch_pebs_check(v, &body);
-	case VPMU_STATE_TOPDOWN:
-		if (im->has_topdown)
-			return -VPMU_EINVAL;
-		im->has_topdown = true;
-		return arch_topdown_get(v, &body, &im->topdown);
-	case VPMU_STATE_EXTRA:
-		if (im->has_extra)
-			return -VPMU_EINVAL;
-		im->has_extra = true;
-		return arch_extra_get(v, &body, &im->extra);
-	case VPMU_STATE_PROVIDER:
-		if (im->provider || !v->provider->ops->load)
-			return -VPMU_EINVAL;
-		im->provider = body.data;
-		im->provider_bytes = body.size;
-		return 0;
-	case VPMU_STATE_MODEL:
-		return get_model(v, &body, im);
-	default:
-		return get_body(v, &body, im, id);
-	}
+	if (version > s->version)
+		return newer(im, "version of a section", version, s->version);
+	return get_body(v, s, &body);
 }
 
-static int get_all(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		   struct arch_image *im)
+static int get_all(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
+	struct arch_image *im = &v->image;
 	uint64_t magic = vpmu_state_get(c, 4);
 	uint64_t version = vpmu_state_get(c, 4);
 	uint64_t total = vpmu_state_get(c, 4);
@@ -651,35 +647,24 @@ static int get_all(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		return -VPMU_EINVAL;
 	c->size = (size_t)total;
 	while (sections--) {
-		ret = get_section(v, c, im);
+		ret = get_section(v, c);
 		if (ret)
 			return ret;
 	}
-	if (!im->has_arch || c->pos != c->size || !regs_valid(v, im))
+	if (!im->body[ARCH_SECTION_REGS].data || c->pos != c->size || !regs_valid(v, im))
 		return -VPMU_EINVAL;
 	return 0;
 }
 
-/* Put an image in place; no event exists. */
-static void arch_adopt(struct vpmu_arch *v, struct arch_image *im)
+/* Put an image in place. */
+static void adopt_all(struct vpmu_arch *v)
 {
-	unsigned int i;
+	const struct section *s;
 
 	vpmu_assert(!v->made && !v->lbr.made);
-	v->r = im->r;
-	memset(&v->reload, 0, sizeof(v->reload));
-	if (im->reload)
-		(void)get_reload(v, im, &v->reload);
-	arch_pebs_clear(v);
-	if (im->has_pebs)
-		arch_pebs_adopt(v, &im->pebs);
-	arch_extra_set(v, &im->extra);
-	v->topdown = im->topdown;
-	v->loss = im->loss;
-	(void)vpmu_atomic_take(&v->pending);
-	vpmu_atomic_or(&v->pending, arch_pmc_set(v, im->pending));
-	for (i = 0; i < v->n_pmc; i++)
-		v->event[i].banks = im->banks[i];
+	for (s = sections; s < sections + ARCH_SECTIONS; s++)
+		if (s->adopt)
+			s->adopt(v, &v->image.body[s - sections]);
 }
 
 static uint32_t arch_parked(const struct arch_image *im)
@@ -708,17 +693,19 @@ static int load_refused(struct arch_image *im, int ret)
 
 int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 {
-	struct vpmu_state_cursor c;
 	struct arch_image *im = &v->image;
+	const struct vpmu_state_cursor *totals = &im->body[ARCH_SECTION_PROVIDER];
+	struct vpmu_state_cursor c;
 	uint32_t parked, touched, shared;
 	bool claimed;
 	int ret;
 
+	vpmu_assert(arch_at_rest(v));
 	memset(&c, 0, sizeof(c));
 	memset(im, 0, sizeof(*im));
 	c.data = (uint8_t *)buf;
 	c.size = size;
-	ret = get_all(v, &c, im);
+	ret = get_all(v, &c);
 	if (ret)
 		return load_refused(im, ret);
 	/* A provider loads without events: if it refuses they are made again. */
@@ -729,20 +716,19 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 	arch_lbr_release(v);
 	arch_loss_stop(v);
 	arch_pmc_release_all(v);
-	if (im->provider)
-		ret = v->provider->ops->load(v->provider, im->provider,
-					     im->provider_bytes);
+	if (totals->data)
+		ret = v->provider->ops->load(v->provider, totals->data, totals->size);
 	if (ret) {
-		(void)unfit(im, "the host's totals are damaged, bytes", im->provider_bytes, 0);
+		(void)unfit(im, "the host's totals are damaged, bytes", totals->size, 0);
 		im->told = v->told;
 		v->pebs.claimed = shared;
 	} else {
-		arch_adopt(v, im);
+		adopt_all(v);
 		parked = arch_parked(im);
 		touched = im->touched;
 	}
 	arch_pmc_resume(v, parked);
-	arch_lbr_resume(v, ret ? NULL : &im->lbr, claimed);
+	arch_lbr_resume(v, ret ? NULL : &im->body[ARCH_SECTION_LBR], claimed);
 	v->told = im->told; /* making events told again what was told before */
 	v->touched = touched;
 	arch_pebs_watch(v);

@@ -5,26 +5,33 @@
 
 #include <vpmu/state.h>
 
-#include "arch_extra.h"
 #include "arch_loss.h"
 #include "arch_pmc.h"
 #include "arch_regs.h"
-#include "arch_topdown.h"
+
+/* Sections, in the order in which they are saved. */
+enum arch_section {
+	ARCH_SECTION_REGS,
+	ARCH_SECTION_RELOAD,
+	ARCH_SECTION_PROVIDER,
+	ARCH_SECTION_LOSS,
+	ARCH_SECTION_LBR,
+	ARCH_SECTION_PEBS,
+	ARCH_SECTION_EXTRA,
+	ARCH_SECTION_TOPDOWN,
+	ARCH_SECTION_MODEL,
+	ARCH_SECTIONS
+};
 
 struct arch_image {
 	struct arch_regs r;
 	struct arch_told told;
+	struct arch_loss loss;
 	uint64_t pending; /* in the registers' layout */
 	uint8_t n_gp, n_fixed;
 	uint8_t banks[ARCH_PMC_MAX]; /* by pmc: of its event, 0: has none */
 	uint32_t touched;
-	struct arch_loss loss;
-	struct arch_extra extra;
-	struct arch_topdown topdown;
-	bool has_arch, has_loss, has_lbr, has_pebs, has_extra, has_topdown;
-	struct vpmu_state_cursor lbr, pebs; /* over their bodies, checked; or no data */
-	const uint8_t *provider, *reload; /* their bodies, or NULL */
-	size_t provider_bytes, reload_bytes;
+	struct vpmu_state_cursor body[ARCH_SECTIONS]; /* checked; no data: absent */
 	struct vpmu_error refused; /* why, if it was; `what` NULL: not said */
 };
 

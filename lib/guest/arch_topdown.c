@@ -195,18 +195,26 @@ void arch_topdown_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 		vpmu_state_put(c, v->topdown.slots[i], 8);
 }
 
-int arch_topdown_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		     struct arch_topdown *t)
+int arch_topdown_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	uint64_t bad = 0;
+	uint64_t raw = vpmu_state_get(c, 8), bad = 0;
 	unsigned int i;
 
-	t->raw = vpmu_state_get(c, 8);
 	if (v->topdown_fields < VPMU_TOPDOWN)
-		bad = t->raw >> (8 * v->topdown_fields);
-	for (i = 0; i < VPMU_TOPDOWN; i++) {
-		t->slots[i] = vpmu_state_get(c, 8);
-		bad |= t->slots[i] >> 60;
-	}
-	return bad || c->error || c->pos != c->size ? -VPMU_EINVAL : 0;
+		bad = raw >> (8 * v->topdown_fields);
+	for (i = 0; i < VPMU_TOPDOWN; i++)
+		bad |= vpmu_state_get(c, 8) >> 60;
+	return bad || c->error ? -VPMU_EINVAL : 0;
+}
+
+void arch_topdown_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
+{
+	unsigned int i;
+
+	memset(&v->topdown, 0, sizeof(v->topdown));
+	if (!c->data)
+		return;
+	v->topdown.raw = vpmu_state_get(c, 8);
+	for (i = 0; i < VPMU_TOPDOWN; i++)
+		v->topdown.slots[i] = vpmu_state_get(c, 8);
 }

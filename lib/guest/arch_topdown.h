@@ -28,10 +28,10 @@ uint64_t arch_topdown_overflow(struct vpmu_arch *v);
 /** RDPMC, and the register. */
 uint64_t arch_topdown_value(struct vpmu_arch *v);
 
-/** The body of its section: save; check and take. */
+/** The body of its section: save; check; use what was checked (no data: zeros). */
 void arch_topdown_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
-int arch_topdown_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		     struct arch_topdown *t);
+int arch_topdown_check(struct vpmu_arch *v, struct vpmu_state_cursor *c);
+void arch_topdown_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 
 arch_read_fn arch_topdown_read;
 arch_write_fn arch_topdown_write;
