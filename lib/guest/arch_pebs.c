@@ -105,16 +105,16 @@ uint32_t arch_pebs_enabled(const struct vpmu_arch *v)
 	return arch_pmc_set(v, enable);
 }
 
-/* Counters @pmcs, and no others, write a record at their next occurrence. */
-static void pebs_arm(struct vpmu_arch *v, uint32_t pmcs)
+/* v->eager is always those of pebs.wrapped that PEBS is enabled for. */
+static void pebs_enabled_changed(struct vpmu_arch *v)
 {
-	v->pebs.wrapped = pmcs;
-	v->eager = pmcs & arch_pebs_enabled(v);
+	v->eager = v->pebs.wrapped & arch_pebs_enabled(v);
 }
 
-void arch_pebs_disarm(struct vpmu_arch *v, unsigned int pmc)
+void arch_pebs_disarm(struct vpmu_arch *v, uint32_t pmcs)
 {
-	pebs_arm(v, v->pebs.wrapped & ~(1u << pmc));
+	v->pebs.wrapped &= ~pmcs;
+	v->eager &= ~pmcs;
 }
 
 void arch_pebs_watch(struct vpmu_arch *v)
@@ -134,7 +134,7 @@ void arch_pebs_clear(struct vpmu_arch *v)
 	v->pebs.data_cfg = 0;
 	v->pebs.ds_area = 0;
 	v->pebs.claimed = 0;
-	pebs_arm(v, 0);
+	arch_pebs_disarm(v, UINT32_MAX);
 	arch_pebs_watch(v);
 }
 
@@ -400,7 +400,7 @@ static void pebs_occurred(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 	struct pebs_ds ds;
 	unsigned int pmc;
 
-	pebs_arm(v, v->pebs.wrapped & ~pmcs);
+	arch_pebs_disarm(v, pmcs);
 	v->r.status &= ~arch_pmc_bits(v, pmcs);
 	memset(&ds, 0, sizeof(ds));
 	if (!pebs_ds_read(v, pmcs, &ds)) {
@@ -425,7 +425,8 @@ uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 		return pmcs;
 	if (due)
 		pebs_occurred(v, due, buffer);
-	pebs_arm(v, v->pebs.wrapped | (ours & ~due));
+	v->pebs.wrapped |= ours & ~due;
+	v->eager |= ours & ~due;
 	arch_event_rearm(v, ours & ~due);
 	arch_pebs_watch(v);
 	return pmcs & ~ours;
@@ -445,7 +446,7 @@ static void pebs_enable(struct vpmu_arch *v, uint64_t value)
 	uint32_t before = arch_pebs_enabled(v), changed;
 
 	v->pebs.enable = value;
-	pebs_arm(v, v->pebs.wrapped);
+	pebs_enabled_changed(v);
 	changed = before ^ arch_pebs_enabled(v);
 	v->marked.rearm |= changed & v->pebs.wrapped;
 	v->marked.pmcs |= changed & ~before & v->made & ~v->pebs.claimed;
@@ -526,6 +527,7 @@ void arch_pebs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	p->enable = vpmu_state_get(c, 8);
 	p->data_cfg = vpmu_state_get(c, 8);
 	p->ds_area = vpmu_state_get(c, 8);
-	pebs_arm(v, arch_pmc_set(v, vpmu_state_get(c, 8)));
+	p->wrapped = arch_pmc_set(v, vpmu_state_get(c, 8));
 	p->claimed = arch_pmc_set(v, vpmu_state_get(c, 8));
+	pebs_enabled_changed(v);
 }

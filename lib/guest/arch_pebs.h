@@ -28,8 +28,8 @@ void arch_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits);
 /** Counters that PEBS is enabled for. */
 uint32_t arch_pebs_enabled(const struct vpmu_arch *v);
 
-/** The guest writes @pmc: its next occurrence is no longer recorded. */
-void arch_pebs_disarm(struct vpmu_arch *v, unsigned int pmc);
+/** The next occurrence of @pmcs is no longer recorded. */
+void arch_pebs_disarm(struct vpmu_arch *v, uint32_t pmcs);
 
 /**
  * Counters @pmcs overflowed: arm, or write records. @buffer: set when the DS area

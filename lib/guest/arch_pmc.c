@@ -176,7 +176,7 @@ void arch_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 	if (!(v->own >> pmc & 1) && value != arch_event_read(v, pmc))
 		pmc_restarted(v);
 	v->touched |= 1u << pmc;
-	arch_pebs_disarm(v, pmc);
+	arch_pebs_disarm(v, 1u << pmc);
 	arch_event_put(v, pmc, value);
 	arch_pebs_watch(v);
 }
