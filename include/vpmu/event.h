@@ -10,9 +10,9 @@
 
 struct vpmu_model;
 
-/* How a number comes about (DESIGN: "every number says what it is"). */
+/* How a number comes about: it is never shown without that. */
 enum vpmu_quality {
-	VPMU_QUALITY_NONE,     /* nobody counts it: reads 0, and is told */
+	VPMU_QUALITY_NONE,     /* not counted: reads 0, and the guest and the host are told */
 	VPMU_QUALITY_EXACT,    /* equals what the architecture defines */
 	VPMU_QUALITY_DEFINED,  /* exact by a documented definition (cycles) */
 	VPMU_QUALITY_MODELLED, /* from the micro-architecture model */
@@ -27,17 +27,17 @@ enum vpmu_shared {
 	VPMU_SHARED_LBR,         /* the branch records; extra: their filter */
 	VPMU_SHARED_METRICS,     /* PERF_METRICS, with SLOTS on fixed counter 3 */
 	VPMU_SHARED_PEBS,        /* the DS area and its configuration */
-	VPMU_SHARED_OFFCORE_RSP, /* MSR_OFFCORE_RSP_0 or _1, whichever is free */
+	VPMU_SHARED_OFFCORE_RSP, /* MSR_OFFCORE_RSP_0 or _1, the one that is free */
 	VPMU_SHARED_LDLAT,       /* MSR_PEBS_LD_LAT */
 	VPMU_SHARED_FRONTEND,    /* MSR_PEBS_FRONTEND */
 	VPMU_SHARED_COUNT
 };
-#define VPMU_SHARED_ALONE UINT64_MAX /* as `extra`: equal to nobody's, not its own */
+#define VPMU_SHARED_ALONE UINT64_MAX /* as `extra`: equal to no value, not even itself */
 
 /* A register that says more of what an event counts. */
 enum vpmu_extra {
 	VPMU_EXTRA_NONE,
-	VPMU_EXTRA_OFFCORE_0, /* MSR_OFFCORE_RSP_0: which requests, and who answered */
+	VPMU_EXTRA_OFFCORE_0, /* MSR_OFFCORE_RSP_0: the requests, and what answered them */
 	VPMU_EXTRA_OFFCORE_1, /* MSR_OFFCORE_RSP_1: likewise */
 	VPMU_EXTRA_LDLAT,     /* MSR_PEBS_LD_LAT: the threshold of ops->threshold */
 };
@@ -59,6 +59,8 @@ struct vpmu_event_def {
 	uint16_t when;       /* edge, inv and cmask that make it, bits 31:16 of a selector;
 				0: any, as far as they have a definition */
 	uint8_t extra;       /* enum vpmu_extra */
+	bool stores;         /* counts stores: PEBS says of one whether it hit L1, and no
+				other data source */
 };
 
 /* A selector as silicon counts it: (sum of signals over banks) >> shift. */
@@ -82,28 +84,28 @@ struct vpmu_recipe {
  * @supplied: bitmap of the signals that the engine supplies
  * @recipe:   filled on success and on failure (signals 0, quality NONE)
  *
- * A row that is for a condition counts with that one; for the rest: one instruction
- * is one cycle where the engine supplies no cycles: no event
- * then happens more than once a cycle, so cmask 1 changes nothing, cmask 2 and
- * above never count, and inverted count every cycle. What has no such
- * definition (edge, inverted cmask 1) is not counted. inv without cmask is
+ * A row that is for a condition counts with that one; for the rest: where the engine
+ * supplies no cycles, one instruction is one cycle. No event then happens more than once
+ * a cycle, so cmask 1 changes nothing, cmask 2 and above never count, and inverted they
+ * count every cycle. Conditions without such a definition (edge, inverted cmask 1) are
+ * not counted. inv without cmask is
  * ignored, as on hardware. EQ compares for being equal: with a cmask that is the
  * same for what happens at most once a cycle; without one it would count cycles in
- * which nothing happens, and is not counted. Where the engine has cycles of its own a
- * cmask is defined that more things than can happen in one would have to reach.
+ * which nothing happens, and is not counted. Where the engine has cycles of its own, a
+ * cmask above what can happen in one cycle is defined too: it never counts.
  *
- * Pure; callable from anywhere. Returns 0, or -VPMU_ENOENT when nobody counts it.
+ * Pure; callable from anywhere. Returns 0, or -VPMU_ENOENT when it is not counted.
  * Source: SDM vol. 3, "Pre-defined Architectural Performance Events".
  */
 int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixed,
 		       uint8_t banks, uint64_t supplied, struct vpmu_recipe *recipe);
 
 /**
- * What of an offcore response event's @recipe @response, an image of
- * MSR_OFFCORE_RSP_0, asks for: demand reads, RFOs and code reads (bits 2:0), whoever
- * answers (bit 16), the last level (bits 21:18), this node's memory (bit 26).
+ * Limit an offcore response event's @recipe to what @response, an image of
+ * MSR_OFFCORE_RSP_0, asks for: demand reads, RFOs and code reads (bits 2:0), with any
+ * answer (bit 16), by the last level (bits 21:18), by this node's memory (bit 26).
  *
- * Pure. Returns 0, or -VPMU_ENOENT for requests that nobody counts, and then @recipe
+ * Pure. Returns 0, or -VPMU_ENOENT for requests that are not counted, and then @recipe
  * is as after a failure of vpmu_event_resolve().
  * Source: Intel's event lists, "offcore"; Linux, arch/x86/events/intel/core.c.
  */

@@ -244,17 +244,19 @@ static uint32_t pebs_adaptive_size(uint64_t cfg)
 #define PEBS_LOCKED		(1u << 5)
 #define PEBS_CACHE_LATENCY	32
 
-/*
- * Stores retired are told from samples of stores: whether they hit L1, and no more.
- * Which of them a record is about, the selectors of its counters say.
- */
+/* Whether a record is about a store: the events of its counters say so. */
 static bool pebs_about_stores(const struct vpmu_arch *v, uint64_t pmcs)
 {
+	const struct vpmu_event_def *def;
 	unsigned int i;
 
-	for (i = 0; i < v->n_gp; i++)
-		if (pmcs >> i & 1 && (v->r.evtsel[i] & (VPMU_EVTSEL_EVENT | 0x300)) == 0x2d0)
+	for (i = 0; i < v->n_gp; i++) {
+		if (!(pmcs >> i & 1))
+			continue;
+		def = vpmu_event_find(v->model, v->r.evtsel[i] & v->select, -1);
+		if (def && def->stores)
 			return true;
+	}
 	return false;
 }
 

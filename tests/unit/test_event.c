@@ -126,6 +126,30 @@ static void test_find_everything(void **state)
 	}
 }
 
+/*
+ * Intel's names say which of the events with a data source, those of select D0H, count
+ * stores. Knights Landing counts stores by another select.
+ */
+static void test_stores(void **state)
+{
+	const struct vpmu_model *m;
+	unsigned int n = 0;
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; (m = vpmu_model_at(i)); i++)
+		for (k = 0; k < m->n_events; k++) {
+			const char *name = m->events[k].name;
+			bool stores = m->vendor == VPMU_VENDOR_INTEL &&
+				      m->events[k].select == 0xd0 && strstr(name, "STORES");
+
+			if (m->events[k].stores != stores)
+				fail_msg("%s: %s", m->name, name);
+			n += stores;
+		}
+	assert_true(n > 20);
+}
+
 /* Every UnitMask2 of each select and unit mask that has a row, by looking at them all. */
 static void test_find_umask2(void **state)
 {
@@ -449,11 +473,12 @@ struct broken_amd {
 static void sound_amd(struct broken_amd *b)
 {
 	static const struct vpmu_event_def events[] = {
-		{ "LS_NOT_HALTED_CYC", 0x76, 0, 0, -1, 0, DEFINED, 0x3f, S(CYCLES), NULL, 0, 0 },
-		{ "EX_RET_INSTR", 0xc0, 0, 0, -1, 0, EXACT, 0x3f, S(INSTRUCTIONS), NULL, 0, 0 },
-		{ "EX_RET_BRN", 0xc2, 0, 0, -1, 0, DEFINED, 0x3f, S(BRANCHES), NULL, 0, 0 },
-		{ "EX_RET_BRN_MISP", 0xc3, 0, 0, -1, 0, NONE, 0x3f, 0, NULL, 0, 0 },
-		{ "EX_RET_FUSED_INSTR", 0x1d0, 0, 0, -1, 0, EXACT, 0x3f, S(BRANCHES), NULL, 0, 0 },
+		{ "LS_NOT_HALTED_CYC", 0x76, 0, 0, -1, 0, DEFINED, 0x3f, S(CYCLES), NULL, 0, 0, 0 },
+		{ "EX_RET_INSTR", 0xc0, 0, 0, -1, 0, EXACT, 0x3f, S(INSTRUCTIONS), NULL, 0, 0, 0 },
+		{ "EX_RET_BRN", 0xc2, 0, 0, -1, 0, DEFINED, 0x3f, S(BRANCHES), NULL, 0, 0, 0 },
+		{ "EX_RET_BRN_MISP", 0xc3, 0, 0, -1, 0, NONE, 0x3f, 0, NULL, 0, 0, 0 },
+		{ "EX_RET_FUSED_INSTR", 0x1d0, 0, 0, -1, 0, EXACT, 0x3f, S(BRANCHES),
+		  NULL, 0, 0, 0 },
 	};
 	size_t bad;
 
@@ -682,6 +707,7 @@ int main(void)
 		cmocka_unit_test(test_model_find),
 		cmocka_unit_test(test_find_everything),
 		cmocka_unit_test(test_find_umask2),
+		cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_resolve),
 		cmocka_unit_test(test_resolve_with_clock),
 		cmocka_unit_test(test_resolve_modelled),

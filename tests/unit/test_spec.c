@@ -252,9 +252,9 @@ static void test_every_name(void **state)
 static void test_models(void **state)
 {
 	static const struct vpmu_event_def events[] = {
-		{ "EX_RET_INSTR", 0xc0, 0, 0, -1, 0, VPMU_QUALITY_EXACT, 0x3f, 2, NULL, 0, 0 },
+		{ "EX_RET_INSTR", 0xc0, 0, 0, -1, 0, VPMU_QUALITY_EXACT, 0x3f, 2, NULL, 0, 0, 0 },
 		{ "EX_RET_FUSED_INSTR", 0x1d0, 0, 0, -1, 0, VPMU_QUALITY_EXACT,
-		  0x3f, 4, NULL, 0, 0 },
+		  0x3f, 4, NULL, 0, 0, 0 },
 	};
 	const struct vpmu_model amd = {
 		.name = "zen", .title = "Zen", .vendor = VPMU_VENDOR_AMD, .family = 25,

@@ -63,9 +63,9 @@
  * ROW: counted from signals. MEANT: likewise, by a definition of ours if the vendor's is
  * wider or unclear (docs/EVENTS.md). CLOCK: cycles and events derived from them.
  * TOLD: needs the micro-architecture model, which counts it exactly (EXACT) or by its
- * model (MODELLED). WHEN: likewise, and it has another meaning without the condition that
- * is given. NAMED: no counter counts it, but it has a name. A trailing 2: with a
- * UnitMask2.
+ * model (MODELLED). STORES: likewise, and it counts stores. WHEN: likewise, and it has
+ * another meaning without the condition that is given. NAMED: no counter counts it, but it
+ * has a name. A trailing 2: with a UnitMask2.
  */
 #define ROW(event, mask, title, fix, gp, sum)                                  \
 	{ .name = title, .select = event, .umask = mask, .fixed = fix,         \
@@ -83,6 +83,10 @@
 	  .signals = sum, .needs = UARCH }
 #define TOLD(event, mask, title, gp, how, sum)                                 \
 	TOLD2(event, mask, 0, title, gp, how, sum)
+#define STORES(event, mask, title, gp, how, sum)                               \
+	{ .name = title, .select = event, .umask = mask, .fixed = -1,          \
+	  .quality = VPMU_QUALITY_##how, .gp_mask = gp, .signals = sum,        \
+	  .needs = UARCH, .stores = true }
 #define CMASK(n)	((n) << 8)
 #define EDGE		(VPMU_EVTSEL_EDGE >> 16)
 #define INV		(VPMU_EVTSEL_INV >> 16)
