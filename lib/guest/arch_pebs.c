@@ -289,12 +289,15 @@ static uint64_t pebs_latency(const struct vpmu_arch *v, const struct vpmu_sample
 	return latency | latency << PEBS_CACHE_LATENCY;
 }
 
-/* Without a model nobody knows latencies and data sources; there are no transactions. */
+/*
+ * @memory: address, data source and latency of the access, and the transaction, of which
+ * there are none. Without a model of the micro-architecture all but the address are 0.
+ */
 static void pebs_write_adaptive(struct vpmu_arch *v, struct pebs_place *at,
-				const struct vpmu_sample *s, uint64_t cfg, uint64_t pmcs)
+				const struct vpmu_sample *s, const uint64_t memory[4],
+				uint64_t cfg, uint64_t pmcs)
 {
 	uint64_t basic[4] = { 0, s->ip, pmcs, s->tsc };
-	uint64_t memory[4] = { s->address, pebs_source(v, s, pmcs), pebs_latency(v, s), 0 };
 	uint64_t head[2] = { s->flags, s->next_ip };
 	uint64_t entry[3];
 	uint32_t i;
@@ -302,7 +305,7 @@ static void pebs_write_adaptive(struct vpmu_arch *v, struct pebs_place *at,
 	basic[0] = cfg | (uint64_t)pebs_adaptive_size(cfg) << 48;
 	pebs_put(v, at, basic, sizeof(basic));
 	if (cfg & VPMU_PEBS_MEMORY)
-		pebs_put(v, at, memory, sizeof(memory));
+		pebs_put(v, at, memory, 4 * sizeof(memory[0]));
 	if (cfg & VPMU_PEBS_GPRS) {
 		pebs_put(v, at, head, sizeof(head));
 		pebs_put(v, at, s->gpr, sizeof(s->gpr));
@@ -323,14 +326,14 @@ static uint32_t pebs_fixed_size(const struct arch_pebs *p)
 }
 
 static void pebs_write_fixed(struct vpmu_arch *v, struct pebs_place *at,
-			     const struct vpmu_sample *s, uint64_t pmcs)
+			     const struct vpmu_sample *s, const uint64_t memory[4],
+			     uint64_t pmcs)
 {
 	/* AX, BX, CX, DX, SI, DI, BP, SP, and the others in order */
 	static const uint8_t order[] = { 0, 3, 1, 2, 6, 7, 5, 4 };
 	uint64_t status = v->pebs.format < 3 ? v->r.status | pmcs : pmcs;
 	uint64_t head[2] = { s->flags, s->next_ip };
-	uint64_t tail[7] = { status, s->address, pebs_source(v, s, pmcs), pebs_latency(v, s),
-			     s->ip, 0, s->tsc };
+	uint64_t tail[7] = { status, memory[0], memory[1], memory[2], s->ip, memory[3], s->tsc };
 	unsigned int i;
 
 	pebs_put(v, at, head, sizeof(head));
@@ -355,6 +358,8 @@ static bool pebs_record(struct vpmu_arch *v, struct pebs_ds *ds,
 {
 	uint32_t size = pebs_adaptive(&v->pebs) ? pebs_adaptive_size(cfg)
 						: pebs_fixed_size(&v->pebs);
+	uint64_t bits = arch_pmc_bits(v, pmcs);
+	uint64_t memory[4] = { s->address, pebs_source(v, s, bits), pebs_latency(v, s), 0 };
 	struct pebs_place at, index;
 
 	if (ds->index > ds->max || ds->max - ds->index < size ||
@@ -363,9 +368,9 @@ static bool pebs_record(struct vpmu_arch *v, struct pebs_ds *ds,
 	    !pebs_place(v, v->pebs.ds_area + VPMU_DS_PEBS_INDEX, 8, &index))
 		return false;
 	if (pebs_adaptive(&v->pebs))
-		pebs_write_adaptive(v, &at, s, cfg, arch_pmc_bits(v, pmcs));
+		pebs_write_adaptive(v, &at, s, memory, cfg, bits);
 	else
-		pebs_write_fixed(v, &at, s, arch_pmc_bits(v, pmcs));
+		pebs_write_fixed(v, &at, s, memory, bits);
 	if (at.failed)
 		return false;
 	ds->index += size;
