@@ -56,7 +56,7 @@ struct vpmu_cpuid {
 	uint32_t eax, ebx, ecx, edx;
 };
 
-/* A selector that the guest has enabled and nobody counts. */
+/* A selector that the guest has enabled and the provider does not count. */
 struct vpmu_told {
 	uint64_t select;   /* event select (AMD: with bits 35:32), unit mask, edge,
 			      inv, cmask */
@@ -88,8 +88,7 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 /**
  * RESET: every register to its power-on value, every event released.
  * INIT (@init true) leaves the counters and selectors as they are and clears
- * IA32_DEBUGCTL. Source: SDM vol. 3, "Processor State After Reset"; facts sheet
- * arch-perfmon, "Reset / INIT".
+ * IA32_DEBUGCTL. Source: SDM vol. 3, "Processor State After Reset".
  */
 void vpmu_arch_reset(struct vpmu_arch *v, bool init);
 
@@ -200,11 +199,11 @@ int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f);
 bool vpmu_arch_slice(struct vpmu_arch *v);
 #define VPMU_SLICE_CYCLES 2000000u
 
-/** Number @i of the selectors programmed in vain, or false after the last. */
+/** Number @i of the enabled selectors that are not counted; false after the last. */
 bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told);
 
 /**
- * What a counter is doing, for queries by the host.
+ * The state of a counter, for queries by the host.
  */
 struct vpmu_pmc_info {
 	uint64_t select;  /* PERFEVTSEL, or FIXED_CTR_CTRL's four bits of it */
@@ -246,8 +245,8 @@ int vpmu_arch_save(struct vpmu_arch *v, void *buf, size_t size, size_t *used);
 int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size);
 
 /**
- * What the last vpmu_arch_load(), which has failed, found: a name of what the saved
- * PMU had and this one has not, or that the state is damaged. Never NULL.
+ * The reason why the last vpmu_arch_load() failed: a name of what the saved PMU had
+ * and this one has not, or that the state is damaged. Never NULL.
  */
 const struct vpmu_error *vpmu_arch_refused(const struct vpmu_arch *v);
 

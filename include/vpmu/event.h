@@ -12,14 +12,14 @@ struct vpmu_model;
 
 /* How a number comes about: it is never shown without that. */
 enum vpmu_quality {
-	VPMU_QUALITY_NONE,     /* not counted: reads 0, and the guest and the host are told */
+	VPMU_QUALITY_NONE,     /* not counted: reads 0, which guest and host can find out */
 	VPMU_QUALITY_EXACT,    /* equals what the architecture defines */
 	VPMU_QUALITY_DEFINED,  /* exact by a documented definition (cycles) */
 	VPMU_QUALITY_MODELLED, /* from the micro-architecture model */
 };
 
 /*
- * What events share beside counters: one owner at a time, or several that want
+ * Facilities that events share beside counters: one owner at a time, or several that want
  * it set the same way (the event's `extra`).
  */
 enum vpmu_shared {

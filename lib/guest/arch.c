@@ -85,7 +85,7 @@ static int arch_check_model(const struct vpmu_model *m, struct vpmu_error *err)
 	return 0;
 }
 
-/* How many fixed counters there can be at most, and what limits them. */
+/* The most fixed counters that there can be; @what says what limits them. */
 static uint32_t arch_fixed_limit(const struct vpmu_arch_config *cfg,
 				 uint8_t version, const char **what)
 {
@@ -204,7 +204,7 @@ static int arch_plan_gp(const struct vpmu_arch_config *cfg, struct arch_plan *pl
 	return 0;
 }
 
-/* A format is one number: another one than the model's is none that it has. */
+/* A format is one number, so it has to be the model's. */
 static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *plan,
 			 struct vpmu_error *err)
 {
@@ -308,7 +308,7 @@ int vpmu_arch_size(const struct vpmu_arch_config *cfg, size_t *size,
 /*
  * Without PerfMonV2 there are only selectors and counters.
  * Source: AMD64 APM vol. 2, "Performance Monitoring Counters", "Last-Branch Record
- * and PMC Freeze"; facts sheet arch-perfmon, "AMD core PMU MSRs".
+ * and PMC Freeze"; Linux, arch/x86/events/amd/core.c.
  */
 static void arch_resolve_amd(struct vpmu_arch *v)
 {
@@ -550,8 +550,8 @@ static void arch_freeze(struct vpmu_arch *v)
 }
 
 /*
- * A PMI for a loss has no status bit and freezes nothing: who does not look at
- * the loss block would never acknowledge it.
+ * A PMI for a loss has no status bit and freezes nothing: a guest that does not look
+ * at the loss block would never acknowledge it.
  */
 void vpmu_arch_service(struct vpmu_arch *v)
 {
@@ -632,7 +632,10 @@ int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
 	if (ret)
 		return ret;
 	v->filter = f;
-	/* Selectors that the provider has refused are not tried again for a filter. */
+	/*
+	 * Selectors that the provider has refused are not tried again, so they are not
+	 * reported twice.
+	 */
 	v->marked.pmcs = (1u << v->n_pmc) - 1;
 	arch_sync(v);
 	return 0;
@@ -659,7 +662,7 @@ bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told)
 	told->times = v->told.row[i].times;
 	told->name = def ? def->name : NULL;
 	told->needs = def ? def->needs : NULL;
-	/* No option counts it with a condition that has no definition. */
+	/* The option that counts the event does not count it with this condition. */
 	if (def && def->signals && vpmu_event_resolve(v->model, told->select, -1, ARCH_BANKS,
 						      VPMU_SIGNALS_ALL, &recipe))
 		told->needs = NULL;
@@ -674,7 +677,7 @@ bool vpmu_arch_pmc_info(struct vpmu_arch *v, unsigned int pmc,
 	if (pmc >= v->n_pmc)
 		return false;
 	if (v->on)
-		arch_loss_clock(v); /* reasons are the vCPU's to find out */
+		arch_loss_clock(v); /* times up to now; reasons are the service's to find */
 	info->select = pmc < v->n_gp ? v->r.evtsel[pmc]
 				     : arch_pmc_fixed_bits(v, pmc - v->n_gp);
 	info->value = arch_event_read(v, pmc);

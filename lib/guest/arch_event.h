@@ -10,7 +10,7 @@
 
 struct vpmu_arch;
 
-/* What a counter's event was made for. */
+/* The attributes that a counter's event was made with. */
 struct arch_made {
 	uint64_t select;
 	uint64_t extra; /* of its attr, where it has an offcore response */

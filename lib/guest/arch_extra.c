@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Registers that say more of events than a selector can: which offcore responses, and
- * from which latency on a load is sampled. They exist where a model of the
- * micro-architecture counts what they are about.
+ * Registers that say more of events than a selector can: which offcore responses are
+ * counted, and from which latency on a load is sampled. They exist where a model of the
+ * micro-architecture counts their events.
  *
  * Source: SDM vol. 3, "Off-core Response Performance Monitoring", "Load Latency
- * Performance Monitoring Facility"; facts sheet lbr-pebs-topdown, part D.
+ * Performance Monitoring Facility"; Linux, intel_snb_extra_regs[].
  */
 #include <vpmu/state.h>
 
@@ -25,7 +25,7 @@ static const struct vpmu_event_def *extra_row(const struct vpmu_model *m, uint8_
 	return NULL;
 }
 
-/* Whether the provider counts the event that a register is about. */
+/* True if the provider counts the event that a register belongs to. */
 static bool extra_counted(const struct vpmu_arch *v, uint8_t extra)
 {
 	const struct vpmu_event_def *def = extra_row(v->model, extra);

@@ -14,11 +14,11 @@ struct arch_extra {
 
 /** Find out which there are, with this provider; before CPUID is resolved. */
 void arch_extra_resolve(struct vpmu_arch *v);
-/** Whether there is any. */
+/** True if there is any. */
 bool arch_extra_any(const struct vpmu_arch *v);
-/** Whether @select counts offcore responses; then @value is those that it counts. */
+/** True if @select counts offcore responses; @value is set to those that it counts. */
 bool arch_extra_offcore(const struct vpmu_arch *v, uint64_t select, uint64_t *value);
-/** As after RESET, when no event exists. */
+/** Set them as after RESET, when no event exists. */
 void arch_extra_clear(struct vpmu_arch *v);
 
 /** The body of their section: save; check; use what was checked (no data: as after RESET). */

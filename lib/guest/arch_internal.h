@@ -20,7 +20,7 @@
 #include "arch_state.h"
 #include "arch_topdown.h"
 
-/* What the access that is being emulated has changed, for arch_sync(). */
+/* Changes by the access that is being emulated, which arch_sync() has not followed yet. */
 struct arch_marks {
 	uint32_t pmcs;  /* counters that may count something else */
 	uint32_t rearm; /* counters whose deadline may be another one */
@@ -112,7 +112,7 @@ static inline unsigned int arch_pmc_fixed_bits(const struct vpmu_arch *v,
 	return (unsigned int)(v->r.fixed_ctrl >> (4 * i)) & 0xf;
 }
 
-/* As between the calls of arch.h: no batch is open, nothing is marked. */
+/* True between the calls of arch.h: no batch is open, nothing is marked. */
 static inline bool arch_at_rest(const struct vpmu_arch *v)
 {
 	return !v->batch && !v->marked.pmcs && !v->marked.rearm && !v->marked.gates &&

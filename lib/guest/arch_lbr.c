@@ -8,12 +8,12 @@
  * needs no counter, made at the first access and given back when the guest has
  * not used it for a slice. While that event is active the guest's accesses reach
  * the stack. While it is not they reach a copy, which holds what the guest writes
- * and into which nothing is recorded; and the guest is told. At a loss the copy
+ * and into which nothing is recorded, and the loss block says so. At a loss the copy
  * begins empty, and when the facility comes back the stack begins as the copy is.
  *
  * Source: SDM vol. 3, "Last Branch Records", "LBR Stack", "Freezing LBR and
  * Performance Counters on PMI", "Filtering of Last Branch Records", "Call-Stack
- * Profiling"; facts sheet lbr-pebs-topdown, part A.
+ * Profiling"; Linux, arch/x86/events/intel/lbr.c and arch/x86/events/amd/lbr.c.
  */
 #include <vpmu/state.h>
 
@@ -31,7 +31,7 @@
 #define LBR_AMD_VALID		(1ull << 63) /* TO */
 #define LBR_AMD_TO		((1ull << 61) - 1)
 
-/* Of the first formats there are only addresses, and nothing filters. */
+/* The first formats have addresses only, and no filter. */
 static void lbr_resolve_legacy(struct vpmu_arch *v)
 {
 	uint64_t format = v->capabilities & VPMU_CAP_LBR;
@@ -99,10 +99,10 @@ static const struct vpmu_lbr_filter *lbr_filter(const struct vpmu_arch *v)
 
 static struct vpmu_event *lbr_event(struct vpmu_arch *v)
 {
-	return arch_event_of(v, v->n_pmc); /* behind the counters' */
+	return arch_event_of(v, v->n_pmc); /* after those of the counters */
 }
 
-/* Whether the guest has switched recording on; it may be frozen. */
+/* True if the guest has switched recording on; it may be frozen all the same. */
 static bool lbr_enabled(const struct vpmu_arch *v)
 {
 	if (v->lbr.kind == ARCH_LBR_ARCH)
@@ -166,8 +166,8 @@ static void lbr_tell(struct vpmu_arch *v, uint8_t reason)
 }
 
 /*
- * Whether the facility is the guest's. At a loss the records are empty: a guest that
- * is not looking for losses would take older ones for those before its next sample.
+ * The guest has the facility, or has lost it. At a loss the records are empty: a guest
+ * that is not looking for losses would take older ones for those before its next sample.
  * The controls stay, so that recording goes on as the guest has set it.
  */
 static void lbr_settle(struct vpmu_arch *v, bool owned)
@@ -192,7 +192,7 @@ void arch_lbr_look(struct vpmu_arch *v)
 		lbr_settle(v, v->provider->ops->state(lbr_event(v)) == VPMU_EVENT_ACTIVE);
 }
 
-/* The claim, whose events' memory is behind the counters'. */
+/* The claim to the facility, which needs no counter. */
 static void lbr_attr(struct vpmu_event_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -223,8 +223,8 @@ static void lbr_make(struct vpmu_arch *v)
 }
 
 /*
- * Before an access: claim the facility. @again: also if the claim has failed, as
- * guests do at each switch of tasks. Returns whether it is the guest's.
+ * Claim the facility before an access. @again: also when an earlier claim has failed,
+ * for registers that guests write at each switch of tasks. Returns true if the guest has it.
  */
 static bool lbr_own(struct vpmu_arch *v, bool again)
 {
@@ -341,7 +341,7 @@ void vpmu_arch_debug_exception(struct vpmu_arch *v)
 
 /* Registers */
 
-/* Where register @i is: by age, or by place in a ring that may be smaller. */
+/* The entry of register @i: by age, or by its place in a ring that may be smaller. */
 static struct vpmu_lbr_entry *lbr_place(const struct vpmu_arch *v, struct vpmu_lbr *l,
 					unsigned int i)
 {
@@ -352,7 +352,7 @@ static struct vpmu_lbr_entry *lbr_place(const struct vpmu_arch *v, struct vpmu_l
 	return vpmu_lbr_at(l, i);
 }
 
-/* For an access of the guest's, behind a claim. */
+/* For an access by the guest: claims the facility first. */
 static struct vpmu_lbr *lbr_registers(struct vpmu_arch *v)
 {
 	return lbr_own(v, false) ? v->lbr.stack : &v->lbr.kept;
@@ -464,8 +464,8 @@ enum vpmu_result arch_lbr_tos_read(struct vpmu_arch *v, unsigned int i, uint64_t
 
 /*
  * The other registers stay as they are. So the oldest entry becomes the newest, for
- * each step; a ring has room for it, since it is twice as long as the stack. What is
- * older than the registers reach is empty.
+ * each step; a ring has room for it, since it is twice as long as the stack. Entries
+ * that no register reaches become empty.
  */
 enum vpmu_result arch_lbr_tos_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
@@ -639,7 +639,7 @@ void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	}
 }
 
-/* What is not the stack's content. */
+/* The section without the stack's entries. */
 struct lbr_head {
 	uint64_t tos, flags, ctl;
 	uint32_t generation;
@@ -677,7 +677,7 @@ int arch_lbr_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 
 	while (!ret && left--) {
 		info = vpmu_state_get(c, 8);
-		/* The third word of each. What the engine writes has its type. */
+		/* info is the third word of each; in the engine's entries it has the type. */
 		if (left % 3 == 0 && info & ~(v->lbr.info | 0xfull << 56))
 			ret = -VPMU_EINVAL;
 	}

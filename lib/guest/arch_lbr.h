@@ -33,7 +33,7 @@ struct arch_lbr {
 	bool owned;            /* it was active when last looked at: the guest's registers
 				  are the stack; otherwise they are in `kept` */
 	bool used;             /* accessed since the last slice */
-	bool demand;           /* as the engine was last told */
+	bool demand;           /* the engine was last told to record */
 	bool smm;              /* in SMM: nothing is recorded */
 	bool enabled;          /* AMD: DBG_EXTN_CFG.LBRV2EN */
 	struct vpmu_lbr kept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What the guest is told of counters that it has enabled and that do not count.
- * Times change hands only where a set of counters changes: those that are on, and
+ * The block that tells the guest which of its enabled counters do not count, and why.
+ * Times are added up only where a set of counters changes: those that are on, and
  * of them those that run. Source: docs/GUEST-LOSS.md.
  */
 #include "arch_event.h"
@@ -11,7 +11,7 @@
 /* One counter's registers in the block; the fourth does not exist. */
 #define LOSS_STRIDE	4
 
-/* A clock that goes back has stood still: times only grow. */
+/* A clock that goes back counts as one that stands still: times only grow. */
 static void loss_time(struct vpmu_arch *v, bool hold)
 {
 	uint64_t clock = v->clock(v->provider, hold);
@@ -117,7 +117,7 @@ static void loss_tell(struct vpmu_arch *v, unsigned int pmc)
 		   pmc, p->reason, arch_loss_enabled(v, pmc), arch_loss_running(v, pmc));
 }
 
-/* Which of @pmcs have an event that does not count. */
+/* The counters among @pmcs whose event does not count. */
 static uint32_t loss_look(struct vpmu_arch *v, uint32_t pmcs)
 {
 	uint32_t lost = 0;

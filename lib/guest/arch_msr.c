@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * RDMSR and WRMSR. A table says which registers there are in any model, what
- * each depends on, and who handles it; a register that this configuration does
- * not have is a fault.
+ * RDMSR and WRMSR. A table has the registers of all models, what each depends on,
+ * and its handlers; a register that this configuration does not have is a fault.
  *
- * Every write handler reads alike: reserved bits, changed = old ^ new, store,
- * effects by what changed.
+ * Every write handler reads alike: reserved bits, changed = old ^ new, store, mark by
+ * what changed. arch_sync() follows the marks once, after the handler.
  * Source: SDM vol. 4, "Architectural MSRs"; vol. 3, "Architectural Performance
- * Monitoring"; AMD64 APM vol. 2, "Performance Monitoring Counters"; facts sheet
- * arch-perfmon, "MSR map" and "AMD core PMU MSRs".
+ * Monitoring"; AMD64 APM vol. 2, "Performance Monitoring Counters"; Linux,
+ * arch/x86/include/asm/msr-index.h.
  */
 #include "arch_event.h"
 #include "arch_extra.h"
@@ -265,7 +264,7 @@ static enum vpmu_result reload_read(struct vpmu_arch *v, unsigned int pmc,
 	return VPMU_HANDLED;
 }
 
-/* Looked at when a counter overflows: nothing changes now. */
+/* These take effect when a counter overflows: nothing changes now. */
 static enum vpmu_result reload_write(struct vpmu_arch *v, unsigned int pmc,
 				     unsigned int which, uint64_t value)
 {
@@ -417,7 +416,7 @@ static enum vpmu_result loss_read(struct vpmu_arch *v, unsigned int i, uint64_t 
 
 /*
  * Sorted by number. Registers of features that are not offered are named, so
- * that a guest that probes them is told by a fault.
+ * that a guest that probes for them gets a fault.
  */
 static const struct arch_msr arch_msrs[] = {
 	/* LBR, FROM and TO of the first formats */
@@ -517,7 +516,7 @@ static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t 
 	return &arch_msrs[lo - 1];
 }
 
-/* Which of @row's registers, behind the check that there is one. */
+/* The number of @msr in @row, after the check that the row has it. */
 static unsigned int arch_index(const struct vpmu_arch *v, const struct arch_msr *row,
 			       uint32_t msr)
 {

@@ -11,7 +11,7 @@
  * two records per occurrence, each within two pages.
  *
  * Source: SDM vol. 3, "Processor Event Based Sampling (PEBS)", "Adaptive PEBS",
- * "DS Save Area"; facts sheet lbr-pebs-topdown, part B.
+ * "DS Save Area"; Linux, arch/x86/events/intel/ds.c.
  */
 #include <vpmu/state.h>
 #include <vpmu/uarch.h>
@@ -29,13 +29,13 @@
 #define PEBS_LINEAR_BITS	48
 #define PEBS_FIXED_TAIL		0x90u	/* what formats 1 to 3 have more than 0 */
 
-/* What the DS save area said when a record was due. */
+/* Fields of the DS save area, read when a record is due. */
 struct pebs_ds {
 	uint64_t index, max, threshold;
 	uint64_t reset[ARCH_PMC_MAX]; /* of the counters that are due */
 };
 
-/* Where a record goes: on one page, or on two. */
+/* The place of a record: on one page, or on two. */
 struct pebs_place {
 	uint64_t gpa[2];
 	uint32_t first; /* bytes on the first page */
@@ -244,7 +244,7 @@ static uint32_t pebs_adaptive_size(uint64_t cfg)
 #define PEBS_LOCKED		(1u << 5)
 #define PEBS_CACHE_LATENCY	32
 
-/* Whether a record is about a store: the events of its counters say so. */
+/* True if an event of the record's counters counts stores. */
 static bool pebs_about_stores(const struct vpmu_arch *v, uint64_t pmcs)
 {
 	const struct vpmu_event_def *def;
@@ -401,7 +401,7 @@ static bool pebs_records(struct vpmu_arch *v, struct pebs_ds *ds, uint32_t pmcs)
 	return written;
 }
 
-/* Where the reset values cannot be read counters go on as they are. */
+/* Counters whose reset values cannot be read go on as they are. */
 static void pebs_occurred(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 {
 	struct pebs_ds ds;
@@ -447,7 +447,7 @@ enum vpmu_result arch_pebs_read(struct vpmu_arch *v, unsigned int i, uint64_t *v
 	return VPMU_HANDLED;
 }
 
-/* What has wrapped stays so while PEBS is off for a moment, as guests do. */
+/* Guests switch PEBS off for moments: a counter that has wrapped stays so. */
 static void pebs_enable(struct vpmu_arch *v, uint64_t value)
 {
 	uint32_t before = arch_pebs_enabled(v), changed;

@@ -19,7 +19,7 @@ struct arch_pebs {
 	uint32_t wrapped;      /* counters whose next occurrence writes a record, where
 				  they are enabled then */
 	uint32_t claimed;      /* those whose event shares the facility */
-	bool watch;            /* as the engine was last told */
+	bool watch;            /* the engine was last told to watch */
 };
 
 bool arch_pebs_possible(const struct vpmu_arch_config *cfg);
@@ -39,7 +39,7 @@ uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer);
 
 /** Tell the engine whether to watch: armed counters or gates may have changed. */
 void arch_pebs_watch(struct vpmu_arch *v);
-/** Registers as after RESET, when no event exists. */
+/** Set the registers as after RESET, when no event exists. */
 void arch_pebs_clear(struct vpmu_arch *v);
 
 /** The body of its section: save; check; use what was checked (no data: as after RESET). */

@@ -24,7 +24,7 @@
 /* All of a guest's counters share PEBS with each other, and with no other user of it. */
 #define PMC_PEBS_OURS	1
 
-/* What registers, filter and features ask of a counter. */
+/* The registers, the filter and the features want this of a counter. */
 struct pmc_want {
 	uint64_t select; /* bits of its selector that choose what is counted; fixed: 0 */
 	uint64_t extra;  /* value of what it shares */
@@ -35,7 +35,7 @@ struct pmc_want {
 	bool stale;      /* it has an event for something else */
 };
 
-/* How the events have to change for that, by counter. */
+/* The changes to events that follow, by counter. */
 struct pmc_plan {
 	uint32_t own, filtered, on; /* of struct vpmu_arch, as they will be */
 	uint32_t release, stop, make, start;
@@ -44,8 +44,8 @@ struct pmc_plan {
 };
 
 /*
- * Which side of nesting a selector is for. With both bits set it counts on both,
- * but like with one of them only while EFER.SVME is set.
+ * The sides of nesting that a selector is for. With both bits it counts on both sides,
+ * but only while EFER.SVME is set, as with one of them.
  */
 static uint8_t pmc_nesting(const struct vpmu_arch *v, uint64_t evtsel)
 {
@@ -73,20 +73,20 @@ static uint8_t pmc_banks(const struct vpmu_arch *v, unsigned int pmc)
 	return nesting & ((os ? VPMU_BANKS_KERNEL : 0) | (usr ? VPMU_BANKS_USER : 0));
 }
 
-/* Of the values that events share, the one that is not the same for all of the guest's. */
+/* The value that an event shares, if it is not the same for all of the guest's events. */
 static uint64_t pmc_response(const struct pmc_want *w)
 {
 	return w->shared == VPMU_SHARED_OFFCORE_RSP ? w->extra : 0;
 }
 
-/* Whether the counter's event, which exists, counts something else than is wanted. */
+/* True if the counter's event, which exists, does not count what is wanted. */
 static bool pmc_stale(const struct vpmu_arch *v, unsigned int pmc, const struct pmc_want *w)
 {
 	const struct arch_made *made = &v->event[pmc];
 
 	if (w->denied || (w->shared == VPMU_SHARED_PEBS && !(v->pebs.claimed >> pmc & 1)))
 		return true;
-	/* No bank at all is another way to stop: the event may come back. */
+	/* A guest also stops a counter by clearing both ring bits: the event is kept. */
 	return made->select != w->select || made->extra != pmc_response(w) ||
 	       (w->banks && made->banks != w->banks);
 }
@@ -225,7 +225,7 @@ static void pmc_make(struct vpmu_arch *v, unsigned int pmc, const struct pmc_wan
 
 	vpmu_assert(v->batch && !(v->made >> pmc & 1) && !want->denied);
 	pmc_attr(v, pmc, want, &attr);
-	if (!attr.banks) /* parked without a bank, by load */
+	if (!attr.banks) /* it was parked without a bank when its state was saved */
 		attr.banks = v->event[pmc].banks;
 	ev->overflowed = pmc_overflowed;
 	ev->changed = pmc_state_changed;

@@ -41,7 +41,7 @@ void arch_pmc_resume(struct vpmu_arch *v, uint32_t parked);
 /** Give back events that are parked and were not written to in a slice; see arch.h. */
 bool arch_pmc_slice(struct vpmu_arch *v);
 
-/** How the provider counts @pmc, or would. */
+/** The quality with which the provider counts @pmc, or would count it. */
 uint8_t arch_pmc_quality(struct vpmu_arch *v, unsigned int pmc);
 
 /** Counters of which an overflow sets no status bit: those that reload themselves. */

@@ -22,8 +22,7 @@ static bool rdpmc_hidden(const struct vpmu_arch *v, uint32_t pmc)
 
 /*
  * Bit 31 ("fast") is only defined for CPUs without architectural perfmon; here
- * it makes an unknown type. Source: SDM vol. 2, "RDPMC"; facts sheet
- * arch-perfmon, "RDPMC".
+ * it makes an unknown type. Source: SDM vol. 2, "RDPMC".
  */
 enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool user,
 				 uint64_t *value)

@@ -7,18 +7,18 @@
  * Body of the section VPMU_STATE_ARCH, version 2:
  *   u8 version, n_gp, n_fixed, width_bits; u32 vendor; u64 capabilities
  *   u64 fixed_ctrl, global_ctrl, status, debugctl, smm_global_ctrl, pending
- *   u32 [0] smm_frozen, [1] EFER.SVME as it was last told; u32 n_told
+ *   u32 [0] smm_frozen, [1] EFER.SVME as it was last reported; u32 n_told
  *   n_gp times u64 evtsel
  *   n_gp + n_fixed times u64 counter, u64: [7:0] banks of its event (0: has none),
  *     [8] touched since the last slice (version 1: 0)
  *   n_told times u64 select, times
  *
- * Body of the section VPMU_STATE_LOSS, version 1, behind it and only where the
+ * Body of the section VPMU_STATE_LOSS, version 1, after that one and only where the
  * loss block is offered; without it a PMU begins with a block of zeros:
  *   u8 n_gp, n_fixed; u16 0; u32 a PMI is due; u64 LOSS_CTRL, generation
  *   n_gp + n_fixed times u64 enabled, running; u32 generation; u8 reason, last; u16 0
  *
- * Body of the section VPMU_STATE_RELOAD, version 1, behind VPMU_STATE_ARCH and only
+ * Body of the section VPMU_STATE_RELOAD, version 1, after VPMU_STATE_ARCH and only
  * where auto counter reload is offered; without it a PMU begins with zeros:
  *   u8 n_gp, n_fixed; u16 0; u32 0
  *   n_gp + n_fixed times u64 CFG_B, CFG_C
@@ -47,10 +47,10 @@
  *   u64 the register as it was written; 8 times u64 slots, by class
  *
  * Body of the section VPMU_STATE_MODEL, version 1, not mandatory: the model's name,
- * as bytes. Where it stands, another model's events do not take the state.
+ * as bytes. With it, a PMU of another model refuses the state.
  *
  * Parked events are saved too: what they count stays demanded, and so keeps the
- * phase of scaled events. Times are totals; a clock's origin is nobody's business.
+ * phase of scaled events. Times are totals, so a clock's origin does not matter.
  */
 #include "arch_event.h"
 #include "arch_extra.h"
@@ -154,7 +154,7 @@ static void model_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 		vpmu_state_put(c, (uint8_t)*name, 1);
 }
 
-/* Says what the guest has had and does not have here. */
+/* Name a feature that the saved PMU had and this one has not. */
 static int unfit(struct arch_image *im, const char *what, uint64_t asked, uint64_t available)
 {
 	im->refused.what = what;
@@ -240,7 +240,7 @@ static int get_told(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	return c->error;
 }
 
-/* A counter and its event, which counts in what rings its filter names, if any. */
+/* A counter, and the banks of its event, if it has one. */
 static int get_counter(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 		       struct arch_image *im, unsigned int pmc)
 {
@@ -368,7 +368,7 @@ static int regs_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	return ret ? ret : get_told(v, c, &im->told);
 }
 
-/* Whether registers hold only what the guest could have put there. */
+/* True if the registers hold only values that the guest could have put there. */
 static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 {
 	const struct arch_valid *m = &v->valid;
@@ -683,7 +683,7 @@ const struct vpmu_error *vpmu_arch_refused(const struct vpmu_arch *v)
 	return &v->image.refused;
 }
 
-/* Before anything is said, it is damage: asked then names the section. */
+/* Without a named feature the state is damaged; `asked` is the section. */
 static int load_refused(struct arch_image *im, int ret)
 {
 	if (!im->refused.what)
@@ -729,7 +729,7 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 	}
 	arch_pmc_resume(v, parked);
 	arch_lbr_resume(v, ret ? NULL : &im->body[ARCH_SECTION_LBR], claimed);
-	v->told = im->told; /* making events told again what was told before */
+	v->told = im->told; /* making events has reported their selectors once more */
 	v->touched = touched;
 	arch_pebs_watch(v);
 	if (vpmu_atomic_read(&v->pending) || v->loss.pmi)

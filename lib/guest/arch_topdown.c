@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * PERF_METRICS: which part of the slots that fixed counter 3 has counted went where, in
- * 255ths. Behind the register stand counts of slots by class; what a guest writes is
- * turned into such with the counter's value, so it writes the counter first.
+ * PERF_METRICS: the issue slots that fixed counter 3 has counted, split by class in
+ * 255ths. The register is computed from counts of slots by class; a value that a guest
+ * writes is turned into such counts by the counter's value, so it writes the counter first.
  *
  * The classes go on while the counter does and GLOBAL_CTRL.EN_PERF_METRICS is set. When
  * the counter has lost its hardware they stand still.
  *
- * Source: SDM vol. 3, "Performance Metrics"; facts sheet lbr-pebs-topdown, part C.
+ * Source: SDM vol. 3, "Performance Metrics"; Linux, intel_update_topdown_event().
  */
 #include <vpmu/state.h>
 
@@ -170,8 +170,8 @@ enum vpmu_result arch_topdown_write(struct vpmu_arch *v, unsigned int i, uint64_
 }
 
 /*
- * The classes have as many bits as the counter. When they do not hold the slots any more
- * that is told, and they go on with the same fractions of half as many.
+ * The classes have as many bits as the counter. When they can no longer hold the slots,
+ * the status says so, and they go on with the same fractions of half the slots.
  */
 uint64_t arch_topdown_overflow(struct vpmu_arch *v)
 {

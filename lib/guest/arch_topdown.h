@@ -14,10 +14,10 @@ struct arch_topdown {
 	uint64_t base[VPMU_TOPDOWN];
 };
 
-/** Whether the provider counts issue slots. */
+/** True if the provider counts issue slots. */
 bool arch_topdown_counted(const struct vpmu_arch_config *cfg);
 void arch_topdown_resolve(struct vpmu_arch *v);
-/** Whether @pmc is the slots counter and PERF_METRICS goes with it. */
+/** True if @pmc is the slots counter and PERF_METRICS goes with it. */
 bool arch_topdown_is(const struct vpmu_arch *v, unsigned int pmc);
 /** Its event was made. */
 void arch_topdown_made(struct vpmu_arch *v);

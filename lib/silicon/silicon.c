@@ -144,8 +144,7 @@ static uint64_t modulo(uint64_t a, uint64_t b)
 }
 
 /*
- * Note an overflow that has passed, and go on to the next one ahead: several at once are
- * one.
+ * Note an overflow that has passed, and go on to the next one: several at once are one.
  */
 static void slot_settle(struct vpmu_silicon *s, unsigned int i)
 {
@@ -434,7 +433,7 @@ uint64_t vpmu_silicon_left(struct vpmu_silicon *s, unsigned int slot)
 	return left;
 }
 
-/* The recipe of the clock: the engine's cycles, or instructions. */
+/* The clock counts the engine's cycles, or instructions where it has none. */
 static struct vpmu_recipe clock_recipe(const struct vpmu_silicon *s)
 {
 	const uint64_t cycles = VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES);
