@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The life of an event, and its time. */
+/* The life of an event: open, enable, disable, close. */
 #include "perf_internal.h"
 
 void vpmu_perf_system_init(struct vpmu_perf_system *sys, const struct vpmu_model *model,
@@ -17,79 +17,6 @@ void vpmu_perf_task_init(struct vpmu_perf_task *task, struct vpmu_perf_system *s
 	memset(task, 0, sizeof(*task));
 	task->system = sys;
 	task->ctx.task = true;
-}
-
-enum vpmu_perf_class vpmu_perf_class(const struct vpmu_perf_event *ev)
-{
-	bool pinned = ev->leader->attr.event.pinned;
-
-	if (ev->ctx->task)
-		return pinned ? VPMU_TASK_PINNED : VPMU_TASK_FLEXIBLE;
-	return pinned ? VPMU_CPU_PINNED : VPMU_CPU_FLEXIBLE;
-}
-
-enum vpmu_event_state vpmu_perf_state(const struct vpmu_perf_event *ev)
-{
-	return perf_runnable(ev->leader) ? ev->state : ev->leader->state;
-}
-
-/* Time */
-
-uint64_t vpmu_context_time(const struct vpmu_perf_context *ctx)
-{
-	if (!ctx->cpu || ctx->frozen)
-		return ctx->time;
-	return ctx->time + vpmu_silicon_clock(&ctx->cpu->silicon) - ctx->stamp;
-}
-
-/* A guest's events live in its time; the host's in that of their context. */
-static uint64_t event_clock(const struct vpmu_perf_event *ev)
-{
-	const struct vpmu_vcpu *vcpu;
-
-	if (!perf_of_guest(ev))
-		return vpmu_context_time(ev->ctx);
-	vcpu = (const struct vpmu_vcpu *)ev->head.provider; /* its first member */
-	return vpmu_vcpu_time(vcpu);
-}
-
-static void event_update_time(struct vpmu_perf_event *ev)
-{
-	enum vpmu_event_state state = vpmu_perf_state(ev);
-	uint64_t now = event_clock(ev), passed = now - ev->stamp;
-
-	if (state == VPMU_EVENT_ACTIVE || state == VPMU_EVENT_INACTIVE)
-		ev->enabled += passed;
-	if (state == VPMU_EVENT_ACTIVE)
-		ev->running += passed;
-	ev->stamp = now;
-}
-
-/* What a leader's state means for its siblings' time changes with it. */
-void vpmu_event_set_state(struct vpmu_perf_event *ev, enum vpmu_event_state state)
-{
-	struct vpmu_perf_event *member;
-	bool timed = perf_runnable(ev);
-
-	if (ev->leader == ev)
-		perf_for_each_member(member, ev)
-			event_update_time(member);
-	else
-		event_update_time(ev);
-	ev->state = (uint8_t)state;
-	ev->ctx->n_timed += (uint32_t)perf_runnable(ev) - (uint32_t)timed;
-}
-
-void vpmu_event_queue(struct vpmu_perf_event *leader)
-{
-	struct vpmu_perf_groups *groups = &leader->ctx->groups[leader->attr.event.pinned];
-
-	if (leader->queued == perf_runnable(leader))
-		return;
-	if (leader->queued)
-		vpmu_groups_remove(groups, leader);
-	else
-		vpmu_groups_insert(groups, leader);
 }
 
 /* A batch, for a context that may be on no CPU. */
@@ -235,7 +162,7 @@ int vpmu_event_open(struct vpmu_perf_event *ev, const struct vpmu_perf_attr *att
 		return -VPMU_EOPNOTSUPP;
 	event_begin(ctx);
 	event_link(ev, leader);
-	ev->stamp = event_clock(ev);
+	ev->stamp = vpmu_event_clock(ev);
 	if (attr->event.period && !provider)
 		ev->left = attr->event.period;
 	if (!attr->disabled) {
@@ -276,7 +203,7 @@ static void event_disband(struct vpmu_perf_event *leader)
 	leader->ctx->groups[leader->attr.event.pinned].n_all--;
 	for (ev = leader->sibling; ev; ev = next) {
 		next = ev->sibling;
-		event_update_time(ev);
+		vpmu_event_update_time(ev);
 		ev->sibling = NULL;
 		event_link(ev, NULL);
 		vpmu_event_queue(ev);
@@ -349,27 +276,6 @@ void vpmu_perf_disable(struct vpmu_perf_event *ev)
 	event_commit(ev->ctx);
 }
 
-uint64_t vpmu_perf_count(struct vpmu_perf_event *ev)
-{
-	struct vpmu_perf_cpu *cpu = ev->ctx->cpu;
-
-	if (!cpu || ev->slot < 0 || cpu->held[ev->slot] != ev)
-		return ev->base;
-	return ev->base + vpmu_silicon_read(&cpu->silicon, (unsigned int)ev->slot);
-}
-
-void vpmu_perf_topdown(struct vpmu_perf_event *ev, uint64_t *classes)
-{
-	struct vpmu_perf_cpu *cpu = ev->ctx->cpu;
-	unsigned int i;
-
-	memset(classes, 0, VPMU_TOPDOWN * sizeof(*classes));
-	if (cpu && ev->slot >= 0 && cpu->held[ev->slot] == ev)
-		vpmu_silicon_topdown(&cpu->silicon, (unsigned int)ev->slot, classes);
-	for (i = 0; i < VPMU_TOPDOWN; i++)
-		classes[i] += ev->topdown[i];
-}
-
 void vpmu_perf_arm(struct vpmu_perf_event *ev, uint64_t left)
 {
 	struct vpmu_perf_cpu *cpu = ev->ctx->cpu;
@@ -385,7 +291,7 @@ void vpmu_perf_arm(struct vpmu_perf_event *ev, uint64_t left)
 void vpmu_perf_read(struct vpmu_perf_event *ev, struct vpmu_perf_value *value)
 {
 	event_begin(ev->ctx);
-	event_update_time(ev);
+	vpmu_event_update_time(ev);
 	value->count = vpmu_perf_count(ev);
 	value->enabled = ev->enabled;
 	value->running = ev->running;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Inside of the perf subsystem.
+ * Inside of the perf subsystem, from the bottom to the top: a file calls those above it in
+ * this list.
  *
  *	groups.c  the groups of a context that could be scheduled, by age
  *	assign.c  which events fit together, and on which counters
- *	sched.c   who counts: classes, rotation, switches, guests
- *	perf.c    the life of an event: open, enable, read, time
+ *	event.c   an event as it is now: class, state, time, count
+ *	sched.c   which events count: classes, rotation, switches, guests
+ *	perf.c    the life of an event: open, enable, disable, close
  *	vcpu.c    a vCPU's thread and its guest's provider
  */
 #ifndef VPMU_PERF_INTERNAL_H
@@ -47,6 +49,26 @@ void vpmu_set_keep(struct vpmu_perf_set *set, struct vpmu_perf_event *ev);
 /** Take an event out of those that count; what it shared is free at the next plan. */
 void vpmu_set_remove(struct vpmu_perf_set *set, struct vpmu_perf_event *ev);
 
+/* event.c */
+
+/** The time that @ev's times are counted in, until now: the guest's or its context's. */
+uint64_t vpmu_event_clock(const struct vpmu_perf_event *ev);
+
+/** Bring the times enabled and running up to now. */
+void vpmu_event_update_time(struct vpmu_perf_event *ev);
+
+/** Change the state, with the times of the group's members up to date. */
+void vpmu_event_set_state(struct vpmu_perf_event *ev, enum vpmu_event_state state);
+
+/** Set the group's place among those that could be scheduled by its state. */
+void vpmu_event_queue(struct vpmu_perf_event *leader);
+
+/** Time spent scheduled in, until now. */
+uint64_t vpmu_context_time(const struct vpmu_perf_context *ctx);
+
+/** Time spent in the guest, until now. */
+uint64_t vpmu_vcpu_time(const struct vpmu_vcpu *v);
+
 /* sched.c */
 
 /** At the next commit, schedule as after an enable of an event of @ev's class. */
@@ -71,12 +93,6 @@ int vpmu_event_open(struct vpmu_perf_event *ev, const struct vpmu_perf_attr *att
 		    struct vpmu_perf_context *ctx, struct vpmu_perf_system *sys,
 		    struct vpmu_provider *provider, int slot);
 
-/** Change the state, with the times of the group's members up to date. */
-void vpmu_event_set_state(struct vpmu_perf_event *ev, enum vpmu_event_state state);
-
-/** Set the group's place among those that could be scheduled by its state. */
-void vpmu_event_queue(struct vpmu_perf_event *leader);
-
 /*
  * Events that count guests and mediated vCPUs exclude each other: false where the
  * others are. From any thread.
@@ -85,14 +101,6 @@ void vpmu_event_queue(struct vpmu_perf_event *leader);
 #define PERF_MEDIATED_VCPU	(-1)
 bool vpmu_guests_get(struct vpmu_perf_system *sys, int32_t who);
 void vpmu_guests_put(struct vpmu_perf_system *sys, int32_t who);
-
-/** Time spent scheduled in, until now. */
-uint64_t vpmu_context_time(const struct vpmu_perf_context *ctx);
-
-/* vcpu.c */
-
-/** Time spent in the guest, until now. */
-uint64_t vpmu_vcpu_time(const struct vpmu_vcpu *v);
 
 static inline bool perf_mediated(const struct vpmu_perf_cpu *cpu)
 {

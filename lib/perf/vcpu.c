@@ -21,15 +21,6 @@ static struct vpmu_perf_cpu *vcpu_cpu(const struct vpmu_vcpu *v)
 	return v->task.ctx.cpu;
 }
 
-uint64_t vpmu_vcpu_time(const struct vpmu_vcpu *v)
-{
-	struct vpmu_perf_cpu *cpu = vcpu_cpu(v);
-
-	if (!cpu || !cpu->guest)
-		return v->time;
-	return v->time + vpmu_silicon_clock(&cpu->silicon) - v->stamp;
-}
-
 int vpmu_vcpu_init(struct vpmu_vcpu *v, struct vpmu_perf_system *sys,
 		   enum vpmu_policy policy)
 {
