@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The event filter. Source of what it means: Linux, Documentation/virt/kvm/api.rst,
- * KVM_SET_PMU_EVENT_FILTER, and what KVM does with it.
+ * The event filter. Source of its meaning: Linux, Documentation/virt/kvm/api.rst,
+ * KVM_SET_PMU_EVENT_FILTER, and KVM's use of it.
  */
 #include <vpmu/filter.h>
 
@@ -42,7 +42,7 @@ static bool filter_has(const struct vpmu_filter *f, uint64_t event)
 	return false;
 }
 
-/* Whether some entry includes it, and none excludes it. */
+/* Some entry includes @event, and none excludes it. */
 static bool filter_has_masked(const struct vpmu_filter *f, uint64_t event)
 {
 	bool included = false;
