@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* Hypercalls and the doorbell: registers, and ranges of guest memory. */
+/* Hypercalls and the doorbell: their registers and answers. */
 #include "pv_internal.h"
-
-bool vpmu_pv_range(uint64_t gpa, uint32_t size, uint32_t align)
-{
-	return !(gpa & (align - 1)) && gpa <= UINT64_MAX - size;
-}
-
-bool vpmu_pv_in_page(uint64_t gpa, uint32_t size)
-{
-	return (gpa & (PV_PAGE - 1)) + size <= PV_PAGE;
-}
 
 /* Outside of 64-bit mode the upper halves of registers are none. */
 static uint64_t call_register(const struct vpmu_hypercall *call, uint64_t value)

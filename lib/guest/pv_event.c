@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The VM's events by id: what they count; open and close. */
+/* The VM's events by id, and the meaning of what the guest asks for. */
 #include "pv_internal.h"
 
 #define PVE_WRONG(field)	((uint16_t)offsetof(struct vpmu_pv_op, u.open.field))
@@ -315,93 +315,4 @@ struct pv_event *vpmu_pve_leader(struct vpmu_pv_vm *vm, const struct pv_event *e
 		return NULL;
 	leader = pv_event_at(vm, ev->leader - 1);
 	return leader->serial == ev->leader_serial ? leader : NULL;
-}
-
-/* The event is another vCPU's: from now on nothing of it is. L */
-static void pve_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)
-{
-	struct vpmu_pv *owner = pv_vcpus(vm)[ev->vcpu - 1];
-
-	owner->slot[ev->slot].event = 0;
-	ev->vcpu = 0;
-	vpmu_atomic_or(&owner->detached, 1u);
-	owner->ops->kick(owner->ctx);
-}
-
-int vpmu_pve_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *bytes)
-{
-	if (pv_here(v, ev)) {
-		vpmu_pvs_disable(v, ev);
-		vpmu_atomic_or(&v->detached, 1u); /* what is parked goes at the end */
-	} else if (ev->vcpu) {
-		if (vpmu_pvs_leads(pv_vcpus(v->vm)[ev->vcpu - 1], ev))
-			return -VPMU_PV_EBUSY;
-		pve_detach(v->vm, ev);
-	}
-	*at = ev->at;
-	*bytes = ev->at_bytes;
-	memset(ev, 0, sizeof(*ev));
-	return 0;
-}
-
-static void pve_close_one(struct vpmu_pv *v, struct pv_event *ev)
-{
-	void *at = NULL, *none;
-	uint32_t bytes = 0;
-
-	pv_lock(v);
-	if (ev->abi) {
-		at = ev->at;
-		bytes = ev->at_bytes;
-		ev->at = NULL;
-		if (ev->vcpu && !pv_here(v, ev))
-			pve_detach(v->vm, ev);
-		(void)vpmu_pve_close(v, ev, &none, &bytes);
-	}
-	pv_unlock(v);
-	if (at)
-		v->ops->gpa_unmap(v->ctx, at, bytes);
-}
-
-/* vCPU number @i, or NULL; another thread may be setting it up. */
-static struct vpmu_pv *pve_vcpu(struct vpmu_pv *v, uint32_t i)
-{
-	struct vpmu_pv *who;
-
-	pv_lock(v);
-	who = pv_vcpus(v->vm)[i];
-	pv_unlock(v);
-	return who;
-}
-
-static void pve_forget_page(struct vpmu_pv *v, struct vpmu_pv *whose)
-{
-	struct pv_pages pages;
-
-	pv_lock(v);
-	pages = vpmu_pvs_forget(whose);
-	pv_unlock(v);
-	vpmu_pvs_unmap(v, &pages);
-}
-
-void vpmu_pve_close_all(struct vpmu_pv *v)
-{
-	struct vpmu_pv_vm *vm = v->vm;
-	struct vpmu_pv *who;
-	uint32_t i;
-
-	for (i = 0; i < vm->n_vcpus; i++) {
-		who = pve_vcpu(v, i);
-		if (who)
-			pve_forget_page(v, who);
-	}
-	for (i = 0; i < vm->n_events; i++)
-		pve_close_one(v, pv_event_at(vm, i));
-	for (i = 0; i < vm->n_vcpus; i++) {
-		who = pve_vcpu(v, i);
-		if (!who)
-			continue;
-		vpmu_atomic_or(&who->detached, 1u); /* its parked events are released */
-		who->ops->kick(who->ctx);
-	}
 }

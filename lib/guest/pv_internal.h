@@ -2,13 +2,16 @@
 /*
  * Inside of the paravirtual PMU's host side.
  *
- *	pv.c        configuration, CPUID, RESET, queries
- *	pv_event.c  the VM's events by id: what they count; open, close
- *	pv_slot.c   a vCPU's slots: events that are enabled there; overflows, losses
+ *	pv_memory.c ranges of guest memory, pages of it that stay mapped
+ *	pv_cpuid.c  CPUID
+ *	pv_event.c  the VM's events by id, and what they count
  *	pv_branch.c branch records with overflows
- *	pv_call.c   hypercalls: registers, guest memory
+ *	pv_slot.c   a vCPU's slots: events that are enabled there; overflows, losses
+ *	pv_close.c  the end of events
  *	pv_v1.c     operations of the interface of 2010
  *	pv_v2.c     operations of its successor
+ *	pv_call.c   hypercalls: registers, answers
+ *	pv.c        configuration, RESET, queries
  *	pv_state.c  saving and loading
  *
  * An event that is enabled is attached to a slot of one vCPU, which alone changes
@@ -376,7 +379,7 @@ void vpmu_pvb_load(struct vpmu_pv *v, struct vpmu_state_cursor *c);
 int64_t vpmu_pv1_call(struct vpmu_pv *v, const struct vpmu_hypercall *call);
 int64_t vpmu_pv2_call(struct vpmu_pv *v, const struct vpmu_hypercall *call);
 
-/* pv_call.c */
+/* pv_memory.c */
 
 /** Is [@gpa, @gpa + @size) a range, aligned to @align, a power of two? */
 bool vpmu_pv_range(uint64_t gpa, uint32_t size, uint32_t align);

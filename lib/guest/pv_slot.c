@@ -120,12 +120,6 @@ static void pvs_runs(struct vpmu_pv *v, struct pv_slot *sl, const struct pv_even
 
 /* Guest memory: L */
 
-void vpmu_pvs_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes)
-{
-	if (v->ops->gpa_dirty)
-		v->ops->gpa_dirty(v->ctx, at, bytes);
-}
-
 /* A count that does not tear where the machine can help it; each half otherwise. */
 void vpmu_pvs_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows)
 {
@@ -826,27 +820,6 @@ struct pv_pages vpmu_pvs_forget(struct vpmu_pv *whose)
 	whose->branches_gpa = 0;
 	whose->vector = 0;
 	return had;
-}
-
-void vpmu_pvs_unmap(struct vpmu_pv *v, const struct pv_pages *pages)
-{
-	if (pages->slots)
-		v->ops->gpa_unmap(v->ctx, pages->slots, PV_PAGE);
-	if (pages->branches)
-		v->ops->gpa_unmap(v->ctx, pages->branches, PV_PAGE);
-}
-
-bool vpmu_pvs_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_pages *pages)
-{
-	memset(pages, 0, sizeof(*pages));
-	if (gpa)
-		pages->slots = v->ops->gpa_map(v->ctx, gpa, PV_PAGE);
-	if (branches)
-		pages->branches = v->ops->gpa_map(v->ctx, branches, PV_PAGE);
-	if (!gpa == !pages->slots && !branches == !pages->branches)
-		return true;
-	vpmu_pvs_unmap(v, pages);
-	return false;
 }
 
 /* L */
