@@ -6,7 +6,10 @@
  *	pv_cpuid.c  CPUID
  *	pv_event.c  the VM's events by id, and what they count
  *	pv_branch.c branch records with overflows
+ *	pv_counter.c the provider's events: made, read, parked, released
+ *	pv_page.c   what the guest reads: the shared page, version 1's structs
  *	pv_slot.c   a vCPU's slots: events that are enabled there; overflows, losses
+ *	pv_batch.c  begin and end of what happens at one instant; second halves
  *	pv_close.c  the end of events
  *	pv_v1.c     operations of the interface of 2010
  *	pv_v2.c     operations of its successor
@@ -207,6 +210,27 @@ static inline void pv_unlock(struct vpmu_pv *v)
 		v->ops->unlock(v->ctx);
 }
 
+#define PV_BIT(s)	((uint64_t)1 << (s))
+
+static inline const struct vpmu_provider_ops *pv_ops(const struct vpmu_pv *v)
+{
+	return v->provider->ops;
+}
+
+/* The event that is enabled in a slot, or NULL. L */
+static inline struct pv_event *pv_attached(struct vpmu_pv *v, unsigned int s)
+{
+	uint32_t event = v->slot[s].event;
+
+	return event ? pv_event_at(v->vm, event - 1) : NULL;
+}
+
+static inline void pv_trace(struct vpmu_pv *v, unsigned int type, unsigned int s,
+			    unsigned int what, uint64_t a, uint64_t b)
+{
+	vpmu_trace(v->ops, v->ctx, type, s, what, a, b);
+}
+
 static inline bool pv_here(const struct vpmu_pv *v, const struct pv_event *ev)
 {
 	return ev->vcpu == v->number + 1;
@@ -303,6 +327,41 @@ static inline void pv_slot_dirty(struct vpmu_pv *v, unsigned int s)
 /** Write the numbers of a version 1 event, and more overflows, into its struct. L */
 void vpmu_pvs_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows);
 
+/** Write the numbers of a version 2 event into its slot of the page. L */
+void vpmu_pvs_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev,
+		      bool enabled);
+
+/** Write for the guest what the batch has changed. L */
+void vpmu_pvs_flush(struct vpmu_pv *v);
+
+/** Find overflows. L */
+void vpmu_pvs_collect(struct vpmu_pv *v);
+
+/** Find out which events do not count. L */
+void vpmu_pvs_settle(struct vpmu_pv *v);
+
+void vpmu_pvs_throttle(struct vpmu_pv *v, struct pv_event *ev, bool throttled);
+void vpmu_pvs_stop(struct vpmu_pv *v, unsigned int s, struct pv_event *ev);
+void vpmu_pvs_abandon(struct vpmu_pv *v, unsigned int s);
+
+/* What a slot's event has to be made for. */
+struct pv_job {
+	struct pv_what what;
+	uint64_t serial, period;
+	uint32_t index;
+	int leader;      /* its slot, or -1 */
+	uint8_t refused; /* enum vpmu_loss: it must not be made at all */
+	bool samples;
+};
+
+void vpmu_pvs_clock(struct vpmu_pv *v);
+bool vpmu_pvs_overflows(const struct pv_slot *sl, const struct pv_event *ev, uint32_t hits);
+uint32_t vpmu_pvs_advance(struct vpmu_pv *v, struct pv_event *ev, uint32_t hits);
+void vpmu_pvs_release(struct vpmu_pv *v, unsigned int s);
+bool vpmu_pvs_made_for(const struct vpmu_pv *v, const struct pv_slot *sl,
+		       const struct pv_job *job);
+void vpmu_pvs_make(struct vpmu_pv *v, unsigned int s, const struct pv_job *job);
+
 /** Bring the totals of @ev, which is enabled here, up to now. L */
 void vpmu_pvs_fold(struct vpmu_pv *v, struct pv_event *ev);
 
@@ -333,12 +392,15 @@ void vpmu_pvs_withdraw(struct vpmu_pv *v);
 /** Give back all that is parked. Not under the lock. */
 void vpmu_pvs_release_parked(struct vpmu_pv *v);
 
-/**
- * Forget the pages, or have others, of slots at @gpa and of branch records at
- * @branches (0: none); events of version 2 are disabled first. In a batch, not under
- * the lock. Returns 0, or -VPMU_PV_EADDRNOTAVAIL: then nothing has changed.
- */
-int vpmu_pvs_page(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, uint8_t vector);
+/* Pages that a guest registers, and what it asks for with them. */
+struct pv_setup {
+	struct pv_pages pages;
+	uint64_t gpa, branches; /* 0: none */
+	uint8_t vector;
+};
+
+/** Have other pages, which are cleared: returns what was there, for vpmu_pvs_unmap(). L */
+struct pv_pages vpmu_pvs_replace(struct vpmu_pv *v, const struct pv_setup *with);
 
 /** Map both pages, or none: false. Not under the lock. */
 bool vpmu_pvs_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_pages *pages);

@@ -45,12 +45,27 @@ static int64_t pv2_version(struct vpmu_pv *v, uint64_t word)
 	}
 }
 
+/* Events of version 2 are disabled first, and written into the page that goes. */
+static int pv2_share(struct vpmu_pv *v, struct pv_setup *with)
+{
+	struct pv_pages old;
+
+	if (!vpmu_pvs_map(v, with->gpa, with->branches, &with->pages))
+		return -VPMU_PV_EADDRNOTAVAIL;
+	pv_lock(v);
+	vpmu_pvs_disable_all(v, VPMU_PV_ABI_2);
+	old = vpmu_pvs_replace(v, with);
+	pv_unlock(v);
+	vpmu_pvs_unmap(v, &old);
+	return 0;
+}
+
 static int64_t pv2_setup(struct vpmu_pv *v, uint64_t gpa)
 {
 	const uint32_t more = sizeof(struct vpmu_pv_setup_branches);
 	bool has_more = v->vm->features & VPMU_PV_HAS_BRANCHES;
+	struct pv_setup with = { .branches = 0 };
 	struct vpmu_pv_setup setup;
-	uint64_t branches = 0;
 
 	if (!vpmu_pv_range(gpa, sizeof(setup), 8) ||
 	    v->ops->gpa_read(v->ctx, gpa, &setup, sizeof(setup)))
@@ -59,16 +74,19 @@ static int64_t pv2_setup(struct vpmu_pv *v, uint64_t gpa)
 		return -VPMU_PV_EINVAL;
 	if (setup.size == more &&
 	    (!vpmu_pv_range(gpa, more, 8) ||
-	     v->ops->gpa_read(v->ctx, gpa + sizeof(setup), &branches, sizeof(branches))))
+	     v->ops->gpa_read(v->ctx, gpa + sizeof(setup), &with.branches,
+			      sizeof(with.branches))))
 		return -VPMU_PV_EFAULT;
 	if (setup.vector && !(v->vm->features & VPMU_PV_HAS_VECTOR))
 		return -VPMU_PV_EOPNOTSUPP;
 	if (setup.vector && (setup.vector < 32 || setup.vector > 255))
 		return -VPMU_PV_ERANGE;
 	if (!vpmu_pv_range(setup.page, PV_PAGE, PV_PAGE) ||
-	    !vpmu_pv_range(branches, PV_PAGE, PV_PAGE))
+	    !vpmu_pv_range(with.branches, PV_PAGE, PV_PAGE))
 		return -VPMU_PV_EADDRNOTAVAIL;
-	return vpmu_pvs_page(v, setup.page, branches, (uint8_t)setup.vector);
+	with.gpa = setup.page;
+	with.vector = (uint8_t)setup.vector;
+	return pv2_share(v, &with);
 }
 
 /* L */

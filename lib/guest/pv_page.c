@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The page that a vCPU shares with its guest, and version 1's structs. */
+#include "pv_internal.h"
+
+#define PV_WORD(field)	(offsetof(struct vpmu_pv_page, field) / 4)
+#define PV_SLOT_WORDS	(sizeof(struct vpmu_pv_slot) / 4)
+#define PV_SLOT_USED	(offsetof(struct vpmu_pv_slot, zero) / 4)
+
+/* A count that does not tear where the machine can help it; each half otherwise. */
+void vpmu_pvs_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows)
+{
+	uint32_t *at = ev->at;
+
+	if (!at)
+		return;
+	if (sizeof(void *) == sizeof(uint64_t) && !((uintptr_t)at % sizeof(uint64_t))) {
+		vpmu_atomic_put((uint64_t *)ev->at, ev->count);
+	} else {
+		vpmu_atomic_put(&at[0], (uint32_t)ev->count);
+		vpmu_atomic_put(&at[1], (uint32_t)(ev->count >> 32));
+	}
+	vpmu_atomic_fence();
+	if (overflows)
+		vpmu_atomic_add(&at[2], overflows);
+	vpmu_pvs_dirtied(v, at, ev->at_bytes);
+}
+
+static uint32_t pvs_flags(const struct pv_event *ev, bool enabled)
+{
+	uint32_t flags = (uint32_t)ev->generation << VPMU_PV_SLOT_GENERATION_SHIFT;
+
+	if (!enabled)
+		return flags;
+	flags |= VPMU_PV_SLOT_ENABLED | (uint32_t)ev->loss << VPMU_PV_SLOT_REASON_SHIFT;
+	flags |= ev->loss ? VPMU_PV_SLOT_LOST : 0;
+	return flags | (ev->throttled ? VPMU_PV_SLOT_THROTTLED : 0);
+}
+
+void vpmu_pvs_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev,
+		      bool enabled)
+{
+	uint32_t words[PV_SLOT_WORDS], i, *at;
+	struct pv_slot *sl = &v->slot[s];
+	struct vpmu_pv_slot w;
+
+	if (!v->page.slots)
+		return;
+	memset(&w, 0, sizeof(w));
+	w.id = ev->id;
+	w.count = ev->count;
+	w.enabled = ev->enabled;
+	w.running = ev->running < ev->enabled ? ev->running : ev->enabled;
+	w.overflows = ev->overflows;
+	w.flags = pvs_flags(ev, enabled);
+	memcpy(words, &w, sizeof(w));
+	at = v->page.slots + PV_WORD(slot) + s * PV_SLOT_WORDS;
+	vpmu_atomic_put(&at[0], sl->seq + 1);
+	vpmu_atomic_fence();
+	for (i = 1; i < PV_SLOT_USED; i++)
+		vpmu_atomic_put(&at[i], words[i]);
+	sl->seq += 2;
+	vpmu_atomic_set(&at[0], sl->seq);
+	vpmu_pvs_dirtied(v, at, sizeof(w));
+}
+
+/* Slots before bitmaps, and those before an interrupt. */
+static void pvs_set_bits(struct vpmu_pv *v, uint32_t *words, uint64_t bits)
+{
+	if (!bits)
+		return;
+	vpmu_atomic_fence();
+	if ((uint32_t)bits)
+		vpmu_atomic_or(&words[0], (uint32_t)bits);
+	if (bits >> 32)
+		vpmu_atomic_or(&words[1], (uint32_t)(bits >> 32));
+	vpmu_pvs_dirtied(v, words, 8);
+}
+
+void vpmu_pvs_flush(struct vpmu_pv *v)
+{
+	struct pv_event *ev;
+	unsigned int s;
+
+	for (s = 0; v->dirty >> s; s++) {
+		ev = v->dirty >> s & 1 ? pv_attached(v, s) : NULL;
+		if (!ev || ev->abi != VPMU_PV_ABI_2)
+			continue;
+		vpmu_pvs_fold(v, ev);
+		vpmu_pvs_write_2(v, s, ev, true);
+	}
+	vpmu_pvb_write(v);
+	if (!v->page.slots)
+		return;
+	pvs_set_bits(v, v->page.slots + PV_WORD(overflowed), v->over);
+	pvs_set_bits(v, v->page.slots + PV_WORD(changed), v->news);
+}
+
+struct pv_pages vpmu_pvs_forget(struct vpmu_pv *whose)
+{
+	struct pv_pages had = whose->page;
+
+	memset(&whose->page, 0, sizeof(whose->page));
+	whose->page_gpa = 0;
+	whose->branches_gpa = 0;
+	whose->vector = 0;
+	return had;
+}
+
+/* L */
+static void pvs_clear_page(struct vpmu_pv *v, uint32_t *page)
+{
+	if (!page)
+		return;
+	memset(page, 0, PV_PAGE);
+	vpmu_pvs_dirtied(v, page, PV_PAGE);
+}
+
+struct pv_pages vpmu_pvs_replace(struct vpmu_pv *v, const struct pv_setup *with)
+{
+	struct pv_pages old = vpmu_pvs_forget(v);
+	unsigned int s;
+
+	v->page = with->pages;
+	v->page_gpa = with->gpa;
+	v->branches_gpa = with->branches;
+	v->vector = with->gpa ? with->vector : 0;
+	v->over = 0;
+	v->lbr.seq = 0;
+	for (s = 0; s < VPMU_PV_SLOTS; s++)
+		v->slot[s].seq = 0;
+	pvs_clear_page(v, v->page.branches);
+	pvs_clear_page(v, v->page.slots);
+	if (v->page.slots) {
+		v->page.slots[PV_WORD(version)] = VPMU_PV_VERSION;
+		v->page.slots[PV_WORD(n_slots)] = v->vm->n_slots;
+		vpmu_pvs_dirtied(v, v->page.slots, 8);
+	}
+	return old;
+}
