@@ -66,7 +66,7 @@ static int pv_check(const struct vpmu_pv_config *cfg, const struct vpmu_provider
 
 	if (!cfg || cfg->size < sizeof(*cfg))
 		return pv_refuse(err, "config's size", cfg ? cfg->size : 0, sizeof(*cfg));
-	if (!cfg->model || !vpmu_pve_names(cfg->model))
+	if (!cfg->model || !vpmu_pv_event_names(cfg->model))
 		return pv_refuse(err, "model's vendor, limited to Intel and AMD",
 				 cfg->model ? cfg->model->vendor : 0, VPMU_VENDOR_AMD);
 	ret = pv_check_provider(provider, err);
@@ -102,7 +102,7 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
 		return ret;
 	memset(vm, 0, vm_bytes);
 	vm->model = cfg->model;
-	vm->names = vpmu_pve_names(cfg->model);
+	vm->names = vpmu_pv_event_names(cfg->model);
 	vm->select = vpmu_event_name_bits(cfg->model) | VPMU_EVTSEL_CONDITION;
 	vm->filter = cfg->filter;
 	vm->provider = provider;
@@ -168,29 +168,20 @@ static void pv_stop(struct vpmu_pv *v)
 {
 	struct pv_pages pages;
 
-	vpmu_pvs_begin(v);
+	vpmu_pv_batch_begin(v);
 	pv_lock(v);
-	pages = vpmu_pvs_forget(v);
-	vpmu_pvs_disable_all(v, VPMU_PV_ABI_1 | VPMU_PV_ABI_2);
+	pages = vpmu_pv_page_forget(v);
+	vpmu_pv_slot_disable_all(v, VPMU_PV_ABI_1 | VPMU_PV_ABI_2);
 	pv_unlock(v);
 	v->nmi = false;
-	vpmu_pvs_end(v);
-	vpmu_pvs_release_parked(v);
-	vpmu_pvs_unmap(v, &pages);
+	vpmu_pv_batch_end(v);
+	vpmu_pv_counter_release_parked(v);
+	vpmu_pv_memory_unmap(v, &pages);
 }
 
 void vpmu_pv_reset(struct vpmu_pv *v)
 {
 	pv_stop(v);
-}
-
-void vpmu_pv_withdraw(struct vpmu_pv *v)
-{
-	vpmu_pvs_begin(v);
-	vpmu_pvs_withdraw(v);
-	v->nmi = false;
-	v->over = 0;
-	vpmu_pvs_end(v);
 }
 
 void vpmu_pv_fini(struct vpmu_pv *v)
@@ -208,7 +199,7 @@ void vpmu_pv_vm_reset(struct vpmu_pv_vm *vm)
 		v = pv_vcpus(vm)[i];
 	if (!v) /* nobody can have opened anything */
 		return;
-	vpmu_pve_close_all(v);
+	vpmu_pv_close_all(v);
 	for (i = 0; i < vm->n_vcpus; i++)
 		if (pv_vcpus(vm)[i])
 			pv_stop(pv_vcpus(vm)[i]);
@@ -245,10 +236,10 @@ bool vpmu_pv_told(struct vpmu_pv *v, size_t i, struct vpmu_told *told)
 	bool any;
 
 	pv_lock(v);
-	any = i < v->vm->n_told;
+	any = i < v->vm->n_uncounted;
 	if (any) {
-		told->select = v->vm->told[i].select;
-		told->times = v->vm->told[i].times;
+		told->select = v->vm->uncounted[i].select;
+		told->times = v->vm->uncounted[i].times;
 	}
 	pv_unlock(v);
 	if (!any)

@@ -6,7 +6,7 @@
 #include "pv_internal.h"
 
 /* Give back what was made for events that are closed. */
-static void pvs_reap(struct vpmu_pv *v)
+static void pv_batch_reap(struct vpmu_pv *v)
 {
 	uint64_t gone = 0;
 	unsigned int s;
@@ -17,7 +17,7 @@ static void pvs_reap(struct vpmu_pv *v)
 	for (s = 0; s < v->vm->n_slots; s++) {
 		const struct pv_slot *sl = &v->slot[s];
 
-		vpmu_pvs_abandon(v, s);
+		vpmu_pv_slot_abandon(v, s);
 		if (sl->made && !sl->used &&
 		    pv_event_at(v->vm, sl->index)->serial != sl->serial)
 			gone |= PV_BIT(s);
@@ -25,10 +25,10 @@ static void pvs_reap(struct vpmu_pv *v)
 	pv_unlock(v);
 	for (s = 0; gone >> s; s++)
 		if (gone >> s & 1)
-			vpmu_pvs_release(v, s);
+			vpmu_pv_counter_release(v, s);
 }
 
-void vpmu_pvs_begin(struct vpmu_pv *v)
+void vpmu_pv_batch_begin(struct vpmu_pv *v)
 {
 	if (pv_ops(v)->begin)
 		pv_ops(v)->begin(v->provider);
@@ -39,24 +39,24 @@ void vpmu_pvs_begin(struct vpmu_pv *v)
 	v->look = false;
 	v->nmi = false;
 	v->lbr.due = false;
-	pvs_reap(v);
+	pv_batch_reap(v);
 	pv_lock(v);
-	vpmu_pvs_collect(v);
+	vpmu_pv_slot_collect(v);
 	pv_unlock(v);
 }
 
-void vpmu_pvs_end(struct vpmu_pv *v)
+void vpmu_pv_batch_end(struct vpmu_pv *v)
 {
 	uint8_t vector;
 	bool over;
 
-	pvs_reap(v);
+	pv_batch_reap(v);
 	if (pv_ops(v)->commit && pv_ops(v)->commit(v->provider) < 0)
 		v->look = true;
 	pv_lock(v);
-	vpmu_pvs_settle(v);
-	vpmu_pvs_flush(v);
-	vpmu_pvb_apply(v);
+	vpmu_pv_slot_settle(v);
+	vpmu_pv_page_flush(v);
+	vpmu_pv_branch_apply(v);
 	vector = v->vector;
 	over = v->over && v->page.slots; /* else the guest would find no reason */
 	pv_unlock(v);
@@ -74,12 +74,12 @@ void vpmu_pv_service(struct vpmu_pv *v)
 	      vpmu_atomic_read(&v->changed[0]) | vpmu_atomic_read(&v->changed[1]) |
 	      vpmu_atomic_read(&v->detached)))
 		return;
-	vpmu_pvs_begin(v);
-	vpmu_pvs_end(v);
+	vpmu_pv_batch_begin(v);
+	vpmu_pv_batch_end(v);
 }
 
 /* One slot at the end of a slice; @idle: those to be given back. L */
-static bool pvs_slice_slot(struct vpmu_pv *v, unsigned int s, uint64_t *idle)
+static bool pv_batch_slice_slot(struct vpmu_pv *v, unsigned int s, uint64_t *idle)
 {
 	struct pv_slot *sl = &v->slot[s];
 	struct pv_event *ev = pv_attached(v, s);
@@ -89,7 +89,7 @@ static bool pvs_slice_slot(struct vpmu_pv *v, unsigned int s, uint64_t *idle)
 	sl->touched = false;
 	if (ev) {
 		if (ev->throttled)
-			vpmu_pvs_throttle(v, ev, false);
+			vpmu_pv_slot_throttle(v, ev, false);
 		return sl->samples;
 	}
 	if (sl->made && !sl->used && !touched) {
@@ -105,27 +105,27 @@ bool vpmu_pv_slice(struct vpmu_pv *v)
 	bool again = false;
 	unsigned int s;
 
-	vpmu_pvs_begin(v);
+	vpmu_pv_batch_begin(v);
 	pv_lock(v);
 	for (s = 0; s < v->vm->n_slots; s++)
-		again |= pvs_slice_slot(v, s, &idle);
+		again |= pv_batch_slice_slot(v, s, &idle);
 	pv_unlock(v);
 	for (s = 0; idle >> s; s++)
 		if (idle >> s & 1)
-			vpmu_pvs_release(v, s);
-	vpmu_pvs_end(v);
+			vpmu_pv_counter_release(v, s);
+	vpmu_pv_batch_end(v);
 	return again;
 }
 
 /* Events that lose their counter */
 
 /* Does the filter deny @ev, or the leader without which it cannot be made? L */
-static bool pvs_denied(const struct vpmu_pv *v, const struct pv_event *ev)
+static bool pv_batch_denied(const struct vpmu_pv *v, const struct pv_event *ev)
 {
-	const struct pv_event *leader = vpmu_pve_leader(v->vm, ev);
+	const struct pv_event *leader = vpmu_pv_event_leader(v->vm, ev);
 
-	return !vpmu_pve_allowed(v->vm, &ev->what) ||
-	       (leader && !vpmu_pve_allowed(v->vm, &leader->what));
+	return !vpmu_pv_event_allowed(v->vm, &ev->what) ||
+	       (leader && !vpmu_pv_event_allowed(v->vm, &leader->what));
 }
 
 void vpmu_pv_refilter(struct vpmu_pv *v)
@@ -134,42 +134,46 @@ void vpmu_pv_refilter(struct vpmu_pv *v)
 	struct pv_event *ev;
 	unsigned int s;
 
-	vpmu_pvs_begin(v);
+	vpmu_pv_batch_begin(v);
 	pv_lock(v);
 	for (s = 0; s < v->vm->n_slots; s++) {
 		ev = pv_attached(v, s);
-		if (!ev || !v->slot[s].made || !pvs_denied(v, ev))
+		if (!ev || !v->slot[s].made || !pv_batch_denied(v, ev))
 			continue;
-		vpmu_pvs_stop(v, s, ev);
+		vpmu_pv_slot_stop(v, s, ev);
 		denied |= PV_BIT(s);
 	}
 	pv_unlock(v);
 	for (s = 0; denied >> s; s++) {
 		if (!(denied >> s & 1))
 			continue;
-		vpmu_pvs_release(v, s);
+		vpmu_pv_counter_release(v, s);
 		v->slot[s].why = VPMU_LOSS_FILTERED;
 	}
 	v->look = true;
-	vpmu_pvs_end(v);
+	vpmu_pv_batch_end(v);
 }
 
-void vpmu_pvs_withdraw(struct vpmu_pv *v)
+void vpmu_pv_withdraw(struct vpmu_pv *v)
 {
 	struct pv_event *ev;
 	unsigned int s;
 
+	vpmu_pv_batch_begin(v);
 	pv_lock(v);
 	for (s = 0; s < v->vm->n_slots; s++) {
 		ev = pv_attached(v, s);
 		if (ev)
-			vpmu_pvs_stop(v, s, ev);
+			vpmu_pv_slot_stop(v, s, ev);
 	}
 	pv_unlock(v);
 	for (s = 0; s < v->vm->n_slots; s++) {
 		if (v->slot[s].made)
-			vpmu_pvs_release(v, s);
+			vpmu_pv_counter_release(v, s);
 		v->slot[s].why = VPMU_LOSS_NOT_COUNTED;
 	}
 	v->look = true;
+	v->nmi = false;
+	v->over = 0;
+	vpmu_pv_batch_end(v);
 }

@@ -9,13 +9,13 @@
  */
 #include "pv_internal.h"
 
-#define PVB_HEAD	offsetof(struct vpmu_pv_branches, entry)
-#define PVB_ENTRY_WORDS	((size_t)6)
-#define PVB_WORDS	((unsigned int)sizeof(struct vpmu_pv_branches) / 4)
-#define PVB_INFO	(15ull << VPMU_PV_BRANCH_TYPE_SHIFT)
+#define PV_BRANCH_HEAD	offsetof(struct vpmu_pv_branches, entry)
+#define PV_BRANCH_ENTRY_WORDS	((size_t)6)
+#define PV_BRANCH_WORDS	((unsigned int)sizeof(struct vpmu_pv_branches) / 4)
+#define PV_BRANCH_INFO	(15ull << VPMU_PV_BRANCH_TYPE_SHIFT)
 
 /* An event that counts here and wants them, or NULL. All such want the same. L */
-static const struct pv_event *pvb_event(struct vpmu_pv *v)
+static const struct pv_event *pv_branch_event(struct vpmu_pv *v)
 {
 	const struct pv_event *ev;
 	unsigned int s;
@@ -31,14 +31,14 @@ static const struct pv_event *pvb_event(struct vpmu_pv *v)
 	return NULL;
 }
 
-void vpmu_pvb_apply(struct vpmu_pv *v)
+void vpmu_pv_branch_apply(struct vpmu_pv *v)
 {
 	struct pv_branches *b = &v->lbr;
 	const struct pv_event *ev;
 
 	if (!b->stack || (!v->n_used && !b->on))
 		return;
-	ev = pvb_event(v);
+	ev = pv_branch_event(v);
 	if (!ev) {
 		if (b->on && b->stack->user != VPMU_LBR_ARCH)
 			(void)v->ops->branches(v->ctx, false);
@@ -61,57 +61,58 @@ void vpmu_pvb_apply(struct vpmu_pv *v)
 		vpmu_lbr_start(b->stack, VPMU_LBR_PV, &vpmu_lbr_select, ev->what.suppress);
 }
 
-void vpmu_pvb_resume(struct vpmu_pv *v)
+void vpmu_pv_branch_resume(struct vpmu_pv *v)
 {
 	v->lbr.frozen = false;
 }
 
 /* Words of the guest's page but for the first; returns how many. */
-static unsigned int pvb_words(const struct pv_branches *b, uint32_t flags, uint32_t *words)
+static unsigned int pv_branch_words(const struct pv_branches *b, uint32_t flags, uint32_t *words)
 {
 	const struct vpmu_lbr_entry *e;
 	uint64_t entry[3];
 	unsigned int n;
 
-	memset(words, 0, PVB_HEAD);
+	memset(words, 0, PV_BRANCH_HEAD);
 	for (n = 0; b->on && n < VPMU_PV_BRANCH_ENTRIES; n++) {
 		e = vpmu_lbr_at(b->stack, n);
 		entry[0] = e->from;
 		entry[1] = e->to;
-		entry[2] = e->info & PVB_INFO;
+		entry[2] = e->info & PV_BRANCH_INFO;
 		if (!entry[0] && !entry[1])
 			break;
-		memcpy(&words[PVB_HEAD / 4 + n * PVB_ENTRY_WORDS], entry, sizeof(entry));
+		memcpy(&words[PV_BRANCH_HEAD / 4 + n * PV_BRANCH_ENTRY_WORDS], entry,
+		       sizeof(entry));
 	}
 	words[offsetof(struct vpmu_pv_branches, n) / 4] = n;
 	words[offsetof(struct vpmu_pv_branches, flags) / 4] = flags;
-	return PVB_HEAD / 4 + n * PVB_ENTRY_WORDS;
+	return PV_BRANCH_HEAD / 4 + n * PV_BRANCH_ENTRY_WORDS;
 }
 
-void vpmu_pvb_write(struct vpmu_pv *v)
+void vpmu_pv_branch_write(struct vpmu_pv *v)
 {
 	struct pv_branches *b = &v->lbr;
-	uint32_t words[PVB_WORDS], *at = v->page.branches;
+	uint32_t words[PV_BRANCH_WORDS], *at = v->page.branches;
 	bool freeze = b->on && !b->chain;
 	unsigned int i, n;
 
 	if (!b->due || !at || b->frozen)
 		return;
-	n = pvb_words(b, freeze ? VPMU_PV_BRANCHES_FROZEN : 0, words);
+	n = pv_branch_words(b, freeze ? VPMU_PV_BRANCHES_FROZEN : 0, words);
 	vpmu_atomic_put(&at[0], b->seq + 1);
 	vpmu_atomic_fence();
 	for (i = 1; i < n; i++)
 		vpmu_atomic_put(&at[i], words[i]);
 	b->seq += 2;
 	vpmu_atomic_set(&at[0], b->seq);
-	vpmu_pvs_dirtied(v, at, n * 4);
+	vpmu_pv_memory_dirtied(v, at, n * 4);
 	b->frozen = freeze;
 }
 
-#define PVB_ON		1u
-#define PVB_FROZEN	2u
+#define PV_BRANCH_ON		1u
+#define PV_BRANCH_FROZEN	2u
 
-void vpmu_pvb_put(const struct vpmu_pv *v, struct vpmu_state_cursor *c)
+void vpmu_pv_branch_put(const struct vpmu_pv *v, struct vpmu_state_cursor *c)
 {
 	const struct pv_branches *b = &v->lbr;
 	const struct vpmu_lbr_entry *e;
@@ -119,7 +120,7 @@ void vpmu_pvb_put(const struct vpmu_pv *v, struct vpmu_state_cursor *c)
 
 	vpmu_state_put(c, v->branches_gpa, 8);
 	vpmu_state_put(c, b->seq, 4);
-	vpmu_state_put(c, (b->on ? PVB_ON : 0) | (b->frozen ? PVB_FROZEN : 0), 4);
+	vpmu_state_put(c, (b->on ? PV_BRANCH_ON : 0) | (b->frozen ? PV_BRANCH_FROZEN : 0), 4);
 	for (i = 0; b->on && i < VPMU_PV_BRANCH_ENTRIES; i++) {
 		e = vpmu_lbr_at(b->stack, i);
 		vpmu_state_put(c, e->from, 8);
@@ -128,25 +129,25 @@ void vpmu_pvb_put(const struct vpmu_pv *v, struct vpmu_state_cursor *c)
 	}
 }
 
-bool vpmu_pvb_check(struct vpmu_state_cursor *c)
+bool vpmu_pv_branch_check(struct vpmu_state_cursor *c)
 {
 	uint64_t gpa = vpmu_state_get(c, 8), seq = vpmu_state_get(c, 4);
 	uint64_t flags = vpmu_state_get(c, 4);
 	unsigned int i;
 
 	if (c->error || !vpmu_pv_range(gpa, PV_PAGE, PV_PAGE) || seq & 1 ||
-	    flags > (PVB_ON | PVB_FROZEN) || flags == PVB_FROZEN)
+	    flags > (PV_BRANCH_ON | PV_BRANCH_FROZEN) || flags == PV_BRANCH_FROZEN)
 		return false;
-	for (i = 0; flags & PVB_ON && i < VPMU_PV_BRANCH_ENTRIES; i++) {
+	for (i = 0; flags & PV_BRANCH_ON && i < VPMU_PV_BRANCH_ENTRIES; i++) {
 		(void)vpmu_state_get(c, 8);
 		(void)vpmu_state_get(c, 8);
-		if (vpmu_state_get(c, 8) & ~PVB_INFO)
+		if (vpmu_state_get(c, 8) & ~PV_BRANCH_INFO)
 			return false;
 	}
 	return !c->error && c->pos == c->size;
 }
 
-void vpmu_pvb_load(struct vpmu_pv *v, struct vpmu_state_cursor *c)
+void vpmu_pv_branch_load(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 {
 	struct pv_branches *b = &v->lbr;
 	struct vpmu_lbr_entry *e;
@@ -156,7 +157,7 @@ void vpmu_pvb_load(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 	(void)vpmu_state_get(c, 8);
 	b->seq = (uint32_t)vpmu_state_get(c, 4);
 	flags = vpmu_state_get(c, 4);
-	if (!b->on || !(flags & PVB_ON))
+	if (!b->on || !(flags & PV_BRANCH_ON))
 		return;
 	for (i = 0; i < VPMU_PV_BRANCH_ENTRIES; i++) {
 		e = vpmu_lbr_at(b->stack, i);
@@ -164,6 +165,6 @@ void vpmu_pvb_load(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 		e->to = vpmu_state_get(c, 8);
 		e->info = vpmu_state_get(c, 8);
 	}
-	b->frozen = flags & PVB_FROZEN;
-	vpmu_pvb_apply(v);
+	b->frozen = flags & PV_BRANCH_FROZEN;
+	vpmu_pv_branch_apply(v);
 }

@@ -35,10 +35,10 @@ enum vpmu_result vpmu_pv_hypercall(struct vpmu_pv *v, struct vpmu_hypercall *cal
 	}
 	for (i = 0; i < 4; i++)
 		local.arg[i] = call_register(call, call->arg[i]);
-	vpmu_pvs_begin(v);
+	vpmu_pv_batch_begin(v);
 	call->result = abi == VPMU_PV_ABI_1 ? vpmu_pv1_call(v, &local)
 					    : vpmu_pv2_call(v, &local);
-	vpmu_pvs_end(v);
+	vpmu_pv_batch_end(v);
 	call_trace(v, nr, local.arg[0], call->result);
 	return VPMU_HANDLED;
 }
@@ -68,9 +68,9 @@ enum vpmu_result vpmu_pv_doorbell(struct vpmu_pv *v, uint64_t value)
 	call.arg[0] = in.op;
 	call.arg[1] = in.a1;
 	call.arg[2] = in.a2;
-	vpmu_pvs_begin(v);
+	vpmu_pv_batch_begin(v);
 	call.result = vpmu_pv2_call(v, &call);
-	vpmu_pvs_end(v);
+	vpmu_pv_batch_end(v);
 	(void)call_answer(v, value, call.result); /* it was RAM right now */
 	return VPMU_HANDLED;
 }

@@ -6,7 +6,7 @@
 #include "pv_internal.h"
 
 /* The event is another vCPU's: from now on nothing of it is. L */
-static void pve_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)
+static void pv_close_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)
 {
 	struct vpmu_pv *owner = pv_vcpus(vm)[ev->vcpu - 1];
 
@@ -16,15 +16,15 @@ static void pve_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)
 	owner->ops->kick(owner->ctx);
 }
 
-int vpmu_pve_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *bytes)
+int vpmu_pv_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *bytes)
 {
 	if (pv_here(v, ev)) {
-		vpmu_pvs_disable(v, ev);
+		vpmu_pv_slot_disable(v, ev);
 		vpmu_atomic_or(&v->detached, 1u); /* what is parked goes at the end */
 	} else if (ev->vcpu) {
-		if (vpmu_pvs_leads(pv_vcpus(v->vm)[ev->vcpu - 1], ev))
+		if (vpmu_pv_slot_leads(pv_vcpus(v->vm)[ev->vcpu - 1], ev))
 			return -VPMU_PV_EBUSY;
-		pve_detach(v->vm, ev);
+		pv_close_detach(v->vm, ev);
 	}
 	*at = ev->at;
 	*bytes = ev->at_bytes;
@@ -32,7 +32,7 @@ int vpmu_pve_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *
 	return 0;
 }
 
-static void pve_close_one(struct vpmu_pv *v, struct pv_event *ev)
+static void pv_close_one(struct vpmu_pv *v, struct pv_event *ev)
 {
 	void *at = NULL, *none;
 	uint32_t bytes = 0;
@@ -43,8 +43,8 @@ static void pve_close_one(struct vpmu_pv *v, struct pv_event *ev)
 		bytes = ev->at_bytes;
 		ev->at = NULL;
 		if (ev->vcpu && !pv_here(v, ev))
-			pve_detach(v->vm, ev);
-		(void)vpmu_pve_close(v, ev, &none, &bytes);
+			pv_close_detach(v->vm, ev);
+		(void)vpmu_pv_close(v, ev, &none, &bytes);
 	}
 	pv_unlock(v);
 	if (at)
@@ -52,7 +52,7 @@ static void pve_close_one(struct vpmu_pv *v, struct pv_event *ev)
 }
 
 /* vCPU number @i, or NULL; another thread may be setting it up. */
-static struct vpmu_pv *pve_vcpu(struct vpmu_pv *v, uint32_t i)
+static struct vpmu_pv *pv_close_vcpu(struct vpmu_pv *v, uint32_t i)
 {
 	struct vpmu_pv *who;
 
@@ -62,31 +62,31 @@ static struct vpmu_pv *pve_vcpu(struct vpmu_pv *v, uint32_t i)
 	return who;
 }
 
-static void pve_forget_page(struct vpmu_pv *v, struct vpmu_pv *whose)
+static void pv_close_page(struct vpmu_pv *v, struct vpmu_pv *whose)
 {
 	struct pv_pages pages;
 
 	pv_lock(v);
-	pages = vpmu_pvs_forget(whose);
+	pages = vpmu_pv_page_forget(whose);
 	pv_unlock(v);
-	vpmu_pvs_unmap(v, &pages);
+	vpmu_pv_memory_unmap(v, &pages);
 }
 
-void vpmu_pve_close_all(struct vpmu_pv *v)
+void vpmu_pv_close_all(struct vpmu_pv *v)
 {
 	struct vpmu_pv_vm *vm = v->vm;
 	struct vpmu_pv *who;
 	uint32_t i;
 
 	for (i = 0; i < vm->n_vcpus; i++) {
-		who = pve_vcpu(v, i);
+		who = pv_close_vcpu(v, i);
 		if (who)
-			pve_forget_page(v, who);
+			pv_close_page(v, who);
 	}
 	for (i = 0; i < vm->n_events; i++)
-		pve_close_one(v, pv_event_at(vm, i));
+		pv_close_one(v, pv_event_at(vm, i));
 	for (i = 0; i < vm->n_vcpus; i++) {
-		who = pve_vcpu(v, i);
+		who = pv_close_vcpu(v, i);
 		if (!who)
 			continue;
 		vpmu_atomic_or(&who->detached, 1u); /* its parked events are released */

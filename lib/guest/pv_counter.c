@@ -11,7 +11,7 @@
 
 /* First halves: from anywhere. */
 
-static void pvs_overflowed(struct vpmu_event *head)
+static void pv_counter_overflowed(struct vpmu_event *head)
 {
 	struct vpmu_pv *v = head->owner;
 
@@ -21,7 +21,7 @@ static void pvs_overflowed(struct vpmu_event *head)
 	v->ops->kick(v->ctx);
 }
 
-static void pvs_state_changed(struct vpmu_event *head)
+static void pv_counter_state_changed(struct vpmu_event *head)
 {
 	struct vpmu_pv *v = head->owner;
 
@@ -32,25 +32,25 @@ static void pvs_state_changed(struct vpmu_event *head)
 /* Numbers */
 
 /* A clock that goes back has stood still: times only grow. */
-void vpmu_pvs_clock(struct vpmu_pv *v)
+void vpmu_pv_counter_clock(struct vpmu_pv *v)
 {
 	uint64_t clock;
 
 	if (!v->clock)
 		return;
 	clock = v->clock(v->provider, v->n_used != 0);
-	if ((int64_t)(clock - v->clock_was) > 0)
-		v->now += clock - v->clock_was;
-	v->clock_was = clock;
+	if ((int64_t)(clock - v->last_clock) > 0)
+		v->now += clock - v->last_clock;
+	v->last_clock = clock;
 }
 
-void vpmu_pvs_fold(struct vpmu_pv *v, struct pv_event *ev)
+void vpmu_pv_counter_fold(struct vpmu_pv *v, struct pv_event *ev)
 {
 	struct pv_slot *sl = &v->slot[ev->slot];
 	struct vpmu_event *own = pv_slot_event(v, ev->slot);
 	uint64_t count, running;
 
-	vpmu_pvs_clock(v);
+	vpmu_pv_counter_clock(v);
 	ev->enabled += v->now - ev->stamp;
 	if (sl->runs)
 		ev->running += v->now - ev->stamp;
@@ -68,7 +68,7 @@ void vpmu_pvs_fold(struct vpmu_pv *v, struct pv_event *ev)
 	sl->run_base = running;
 }
 
-uint64_t vpmu_pvs_left(struct vpmu_pv *v, const struct pv_event *ev)
+uint64_t vpmu_pv_counter_left(struct vpmu_pv *v, const struct pv_event *ev)
 {
 	struct pv_slot *sl = &v->slot[ev->slot];
 	uint64_t count;
@@ -86,8 +86,8 @@ uint64_t vpmu_pvs_left(struct vpmu_pv *v, const struct pv_event *ev)
  * one in @next. An event that was made with another period overflows at places of
  * its own after the first.
  */
-static uint32_t pvs_passed(const struct pv_slot *sl, const struct pv_event *ev,
-			   uint32_t hits, uint64_t count, uint64_t *next)
+static uint32_t pv_counter_passed(const struct pv_slot *sl, const struct pv_event *ev,
+				  uint32_t hits, uint64_t count, uint64_t *next)
 {
 	uint32_t n = 1;
 
@@ -106,12 +106,12 @@ static uint32_t pvs_passed(const struct pv_slot *sl, const struct pv_event *ev,
 	return n;
 }
 
-uint32_t vpmu_pvs_advance(struct vpmu_pv *v, struct pv_event *ev, uint32_t hits)
+uint32_t vpmu_pv_counter_advance(struct vpmu_pv *v, struct pv_event *ev, uint32_t hits)
 {
 	struct pv_slot *sl = &v->slot[ev->slot];
 	struct vpmu_event *own = pv_slot_event(v, ev->slot);
 	uint64_t count = pv_ops(v)->read(own), next;
-	uint32_t n = pvs_passed(sl, ev, hits, count, &next);
+	uint32_t n = pv_counter_passed(sl, ev, hits, count, &next);
 
 	sl->next = next;
 	if (ev->period != sl->period)
@@ -120,22 +120,22 @@ uint32_t vpmu_pvs_advance(struct vpmu_pv *v, struct pv_event *ev, uint32_t hits)
 }
 
 /* Whether there is something to be counted: overflows of an event that is enabled. */
-bool vpmu_pvs_overflows(const struct pv_slot *sl, const struct pv_event *ev, uint32_t hits)
+bool vpmu_pv_counter_overflows(const struct pv_slot *sl, const struct pv_event *ev, uint32_t hits)
 {
 	return hits && ev && sl->made && sl->next;
 }
 
-uint32_t vpmu_pvs_late(struct vpmu_pv *v, const struct pv_event *ev, uint64_t *left)
+uint32_t vpmu_pv_counter_late(struct vpmu_pv *v, const struct pv_event *ev, uint64_t *left)
 {
 	struct pv_slot *sl = &v->slot[ev->slot];
 	uint32_t hits = vpmu_atomic_read(&sl->hits), n;
 	uint64_t count, next;
 
-	*left = vpmu_pvs_left(v, ev);
-	if (!vpmu_pvs_overflows(sl, ev, hits))
+	*left = vpmu_pv_counter_left(v, ev);
+	if (!vpmu_pv_counter_overflows(sl, ev, hits))
 		return sl->late;
 	count = pv_ops(v)->read(pv_slot_event(v, ev->slot));
-	n = pvs_passed(sl, ev, hits, count, &next);
+	n = pv_counter_passed(sl, ev, hits, count, &next);
 	*left = 0;
 	if (next)
 		*left = next > count ? next - count : 1;
@@ -144,66 +144,66 @@ uint32_t vpmu_pvs_late(struct vpmu_pv *v, const struct pv_event *ev, uint64_t *l
 
 /* Made and released */
 
-void vpmu_pvs_release(struct vpmu_pv *v, unsigned int s)
+void vpmu_pv_counter_release(struct vpmu_pv *v, unsigned int s)
 {
 	v->slot[s].made = false;
 	pv_ops(v)->release(pv_slot_event(v, s));
 }
 
-void vpmu_pvs_release_parked(struct vpmu_pv *v)
+void vpmu_pv_counter_release_parked(struct vpmu_pv *v)
 {
 	unsigned int s;
 
 	for (s = 0; s < v->vm->n_slots; s++)
 		if (v->slot[s].made && !v->slot[s].used)
-			vpmu_pvs_release(v, s);
+			vpmu_pv_counter_release(v, s);
 }
 
-static uint64_t pvs_leader_make(const struct vpmu_pv *v, const struct pv_job *job)
+static uint64_t pv_counter_leader_make(const struct vpmu_pv *v, const struct pv_counter_job *job)
 {
 	return job->leader < 0 ? 0 : v->slot[job->leader].make;
 }
 
-bool vpmu_pvs_made_for(const struct vpmu_pv *v, const struct pv_slot *sl,
-		       const struct pv_job *job)
+bool vpmu_pv_counter_made_for(const struct vpmu_pv *v, const struct pv_slot *sl,
+			      const struct pv_counter_job *job)
 {
 	return sl->made && !job->refused && sl->index == job->index &&
 	       sl->serial == job->serial && sl->samples == job->samples &&
-	       sl->leader_make == pvs_leader_make(v, job);
+	       sl->leader_make == pv_counter_leader_make(v, job);
 }
 
-static int pvs_create(struct vpmu_pv *v, unsigned int s, const struct pv_job *job)
+static int pv_counter_create(struct vpmu_pv *v, unsigned int s, const struct pv_counter_job *job)
 {
 	struct vpmu_event *own = pv_slot_event(v, s);
 	struct vpmu_event_attr attr;
 
-	vpmu_pve_attr(&job->what, &attr);
+	vpmu_pv_event_attr(&job->what, &attr);
 	attr.period = job->samples ? job->period : 0;
 	if (job->leader >= 0)
 		attr.leader = pv_slot_event(v, (unsigned int)job->leader);
 	memset(own, 0, sizeof(*own));
-	own->overflowed = pvs_overflowed;
-	own->changed = pvs_state_changed;
+	own->overflowed = pv_counter_overflowed;
+	own->changed = pv_counter_state_changed;
 	own->owner = v;
 	own->index = s;
 	return pv_ops(v)->create(v->provider, own, &attr);
 }
 
 /* Parked events may have what this one needs; they come back when they are needed. */
-void vpmu_pvs_make(struct vpmu_pv *v, unsigned int s, const struct pv_job *job)
+void vpmu_pv_counter_make(struct vpmu_pv *v, unsigned int s, const struct pv_counter_job *job)
 {
 	struct pv_slot *sl = &v->slot[s];
 	int ret;
 
 	if (sl->made)
-		vpmu_pvs_release(v, s);
+		vpmu_pv_counter_release(v, s);
 	sl->why = job->refused ? job->refused : VPMU_LOSS_LOST;
 	if (job->refused || (job->leader >= 0 && !v->slot[job->leader].made))
 		return;
-	ret = pvs_create(v, s, job);
+	ret = pv_counter_create(v, s, job);
 	if (ret == -VPMU_EBUSY) {
-		vpmu_pvs_release_parked(v);
-		ret = pvs_create(v, s, job);
+		vpmu_pv_counter_release_parked(v);
+		ret = pv_counter_create(v, s, job);
 	}
 	if (ret == -VPMU_ENOENT)
 		sl->why = VPMU_LOSS_NOT_COUNTED;
@@ -216,7 +216,7 @@ void vpmu_pvs_make(struct vpmu_pv *v, unsigned int s, const struct pv_job *job)
 	sl->index = job->index;
 	sl->serial = job->serial;
 	sl->make = ++v->makes;
-	sl->leader_make = pvs_leader_make(v, job);
+	sl->leader_make = pv_counter_leader_make(v, job);
 	sl->base = 0;
 	sl->run_base = 0;
 	sl->next = 0;

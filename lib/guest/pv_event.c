@@ -2,32 +2,32 @@
 /* The VM's events by id, and the meaning of what the guest asks for. */
 #include "pv_internal.h"
 
-#define PVE_WRONG(field)	((uint16_t)offsetof(struct vpmu_pv_op, u.open.field))
+#define PV_EVENT_WRONG(field)	((uint16_t)offsetof(struct vpmu_pv_op, u.open.field))
 
 /* perf's generic events as a vendor's CPUs encode them. */
-struct pve_code {
+struct pv_event_code {
 	uint64_t select; /* 0: they have none */
 	int8_t fixed;    /* or the event of this fixed counter; -1 */
 };
 
-#define PVE_HARDWARE	10u /* PERF_COUNT_HW_MAX */
-#define PVE_CACHES	7u /* PERF_COUNT_HW_CACHE_MAX, _OP_MAX, _RESULT_MAX */
-#define PVE_CACHE_OPS	3u
-#define PVE_CACHE_RESULTS 2u
+#define PV_EVENT_HARDWARE	10u /* PERF_COUNT_HW_MAX */
+#define PV_EVENT_CACHES	7u /* PERF_COUNT_HW_CACHE_MAX, _OP_MAX, _RESULT_MAX */
+#define PV_EVENT_CACHE_OPS	3u
+#define PV_EVENT_CACHE_RESULTS 2u
 
-struct pve_cache {
+struct pv_event_cache {
 	uint32_t config; /* cache | operation << 8 | result << 16 */
 	uint16_t select;
 };
 
 struct pv_names {
-	struct pve_code hardware[PVE_HARDWARE]; /* by PERF_COUNT_HW_... */
-	const struct pve_cache *cache;
+	struct pv_event_code hardware[PV_EVENT_HARDWARE]; /* by PERF_COUNT_HW_... */
+	const struct pv_event_cache *cache;
 	unsigned int n_caches;
 };
 
 /* Those that every model's table has alike. */
-static const struct pve_cache pve_cache_intel[] = {
+static const struct pv_event_cache pv_event_cache_intel[] = {
 	{ 0x000000, 0x81d0 }, /* L1D read access: retired loads */
 	{ 0x010000, 0x0151 }, /* L1D read miss: lines replaced */
 	{ 0x000100, 0x82d0 }, /* L1D write access: retired stores */
@@ -38,7 +38,7 @@ static const struct pve_cache pve_cache_intel[] = {
 };
 
 /* From Zen on; a model whose table lacks one has none. */
-static const struct pve_cache pve_cache_amd[] = {
+static const struct pv_event_cache pv_event_cache_amd[] = {
 	{ 0x000000, 0x0040 }, /* L1D read access */
 	{ 0x010000, 0xc860 }, /* L1D read miss: requests to L2 */
 	{ 0x000001, 0x0080 }, /* L1I read access */
@@ -51,10 +51,10 @@ static const struct pve_cache pve_cache_amd[] = {
 	{ 0x010005, 0x00c3 }, /* BPU read miss: mispredicted ones */
 };
 
-#define PVE_COUNT(table)	(sizeof(table) / sizeof((table)[0]))
+#define PV_EVENT_COUNT(table)	(sizeof(table) / sizeof((table)[0]))
 
 /* By enum vpmu_vendor. */
-static const struct pv_names pve_names[] = {
+static const struct pv_names pv_event_names[] = {
 	{
 		.hardware = {
 			{ 0x003c, -1 }, /* CPU_CYCLES */
@@ -68,8 +68,8 @@ static const struct pv_names pve_names[] = {
 			{ 0, -1 },      /* STALLED_CYCLES_BACKEND */
 			{ 0, 2 },       /* REF_CPU_CYCLES */
 		},
-		.cache = pve_cache_intel,
-		.n_caches = PVE_COUNT(pve_cache_intel),
+		.cache = pv_event_cache_intel,
+		.n_caches = PV_EVENT_COUNT(pv_event_cache_intel),
 	},
 	{
 		.hardware = {
@@ -84,23 +84,25 @@ static const struct pv_names pve_names[] = {
 			{ 0, -1 },
 			{ 0x100000120, -1 }, /* from Zen 4 on */
 		},
-		.cache = pve_cache_amd,
-		.n_caches = PVE_COUNT(pve_cache_amd),
+		.cache = pv_event_cache_amd,
+		.n_caches = PV_EVENT_COUNT(pv_event_cache_amd),
 	},
 };
 
-const struct pv_names *vpmu_pve_names(const struct vpmu_model *model)
+const struct pv_names *vpmu_pv_event_names(const struct vpmu_model *model)
 {
-	return model->vendor < PVE_COUNT(pve_names) ? &pve_names[model->vendor] : NULL;
+	if (model->vendor >= PV_EVENT_COUNT(pv_event_names))
+		return NULL;
+	return &pv_event_names[model->vendor];
 }
 
-static int pve_hardware(const struct vpmu_pv_vm *vm, struct pv_what *what)
+static int pv_event_hardware(const struct vpmu_pv_vm *vm, struct pv_what *what)
 {
-	const struct pve_code *code;
+	const struct pv_event_code *code;
 
-	if (what->config >= PVE_HARDWARE)
+	if (what->config >= PV_EVENT_HARDWARE)
 		return -VPMU_PV_EINVAL;
-	code = &vm->names->hardware[vpmu_index_nospec((size_t)what->config, PVE_HARDWARE)];
+	code = &vm->names->hardware[vpmu_index_nospec((size_t)what->config, PV_EVENT_HARDWARE)];
 	if (!code->select && code->fixed < 0)
 		return -VPMU_PV_ENOENT;
 	what->select = code->select;
@@ -108,14 +110,14 @@ static int pve_hardware(const struct vpmu_pv_vm *vm, struct pv_what *what)
 	return 0;
 }
 
-static int pve_hw_cache(const struct vpmu_pv_vm *vm, struct pv_what *what)
+static int pv_event_hw_cache(const struct vpmu_pv_vm *vm, struct pv_what *what)
 {
-	const struct pve_cache *cache = vm->names->cache;
+	const struct pv_event_cache *cache = vm->names->cache;
 	unsigned int i, n = vm->names->n_caches;
 
-	if (what->config >> 24 || (what->config & 0xff) >= PVE_CACHES ||
-	    (what->config >> 8 & 0xff) >= PVE_CACHE_OPS ||
-	    (what->config >> 16 & 0xff) >= PVE_CACHE_RESULTS)
+	if (what->config >> 24 || (what->config & 0xff) >= PV_EVENT_CACHES ||
+	    (what->config >> 8 & 0xff) >= PV_EVENT_CACHE_OPS ||
+	    (what->config >> 16 & 0xff) >= PV_EVENT_CACHE_RESULTS)
 		return -VPMU_PV_EINVAL;
 	for (i = 0; i < n; i++)
 		if (cache[i].config == what->config)
@@ -126,7 +128,7 @@ static int pve_hw_cache(const struct vpmu_pv_vm *vm, struct pv_what *what)
 	return 0;
 }
 
-static int pve_banks(const struct vpmu_pv_vm *vm, struct pv_what *what)
+static int pv_event_banks(const struct vpmu_pv_vm *vm, struct pv_what *what)
 {
 	const uint8_t nested = VPMU_BANK_BIT(VPMU_BANK_NESTED_KERNEL) |
 			       VPMU_BANK_BIT(VPMU_BANK_NESTED_USER);
@@ -149,45 +151,45 @@ static int pve_banks(const struct vpmu_pv_vm *vm, struct pv_what *what)
 	return banks ? 0 : -VPMU_PV_EINVAL;
 }
 
-static int pve_branches(const struct vpmu_pv_vm *vm, const struct pv_what *what,
-			uint16_t *wrong)
+static int pv_event_branches(const struct vpmu_pv_vm *vm, const struct pv_what *what,
+			     uint16_t *wrong)
 {
 	bool wanted = what->flags & VPMU_PV_EVENT_BRANCHES;
 
 	if (wanted && !(vm->features & VPMU_PV_HAS_BRANCHES))
 		return -VPMU_PV_EOPNOTSUPP;
-	*wrong = PVE_WRONG(suppress);
+	*wrong = PV_EVENT_WRONG(suppress);
 	return what->suppress & ~(wanted ? VPMU_PV_SUPPRESS_ALL : 0u) ? -VPMU_PV_EINVAL : 0;
 }
 
-int vpmu_pve_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, uint16_t *wrong)
+int vpmu_pv_event_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, uint16_t *wrong)
 {
 	int ret;
 
 	what->select = 0;
 	what->fixed = -1;
-	*wrong = PVE_WRONG(flags);
-	ret = pve_banks(vm, what);
+	*wrong = PV_EVENT_WRONG(flags);
+	ret = pv_event_banks(vm, what);
 	if (!ret)
-		ret = pve_branches(vm, what, wrong);
+		ret = pv_event_branches(vm, what, wrong);
 	if (ret)
 		return ret;
-	*wrong = PVE_WRONG(config);
+	*wrong = PV_EVENT_WRONG(config);
 	switch (what->type) {
 	case VPMU_PV_TYPE_HARDWARE:
-		return pve_hardware(vm, what);
+		return pv_event_hardware(vm, what);
 	case VPMU_PV_TYPE_HW_CACHE:
-		return pve_hw_cache(vm, what);
+		return pv_event_hw_cache(vm, what);
 	case VPMU_PV_TYPE_RAW:
 		what->select = what->config;
 		return what->config & ~vm->select ? -VPMU_PV_EINVAL : 0;
 	default:
-		*wrong = PVE_WRONG(type);
+		*wrong = PV_EVENT_WRONG(type);
 		return -VPMU_PV_EOPNOTSUPP;
 	}
 }
 
-void vpmu_pve_attr(const struct pv_what *what, struct vpmu_event_attr *attr)
+void vpmu_pv_event_attr(const struct pv_what *what, struct vpmu_event_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
@@ -202,28 +204,28 @@ void vpmu_pve_attr(const struct pv_what *what, struct vpmu_event_attr *attr)
 	}
 }
 
-bool vpmu_pve_allowed(const struct vpmu_pv_vm *vm, const struct pv_what *what)
+bool vpmu_pv_event_allowed(const struct vpmu_pv_vm *vm, const struct pv_what *what)
 {
 	return vpmu_filter_allows(vm->filter, what->select, what->fixed);
 }
 
-enum vpmu_loss vpmu_pve_refused(struct vpmu_pv *v, const struct pv_what *what)
+enum vpmu_loss vpmu_pv_event_refused(struct vpmu_pv *v, const struct pv_what *what)
 {
 	struct vpmu_event_attr attr;
 	bool allowed;
 
 	pv_lock(v);
-	allowed = vpmu_pve_allowed(v->vm, what);
+	allowed = vpmu_pv_event_allowed(v->vm, what);
 	pv_unlock(v);
 	if (!allowed)
 		return VPMU_LOSS_FILTERED;
-	vpmu_pve_attr(what, &attr);
+	vpmu_pv_event_attr(what, &attr);
 	if (v->provider->ops->quality(v->provider, &attr) == VPMU_QUALITY_NONE)
 		return VPMU_LOSS_NOT_COUNTED;
 	return VPMU_LOSS_NONE;
 }
 
-void vpmu_pve_tell(struct vpmu_pv_vm *vm, const struct pv_what *what)
+void vpmu_pv_event_uncounted(struct vpmu_pv_vm *vm, const struct pv_what *what)
 {
 	const struct vpmu_event_def *def;
 	uint64_t select = what->select;
@@ -234,26 +236,26 @@ void vpmu_pve_tell(struct vpmu_pv_vm *vm, const struct pv_what *what)
 		if (def)
 			select = def->select | (uint64_t)def->umask << 8;
 	}
-	for (i = 0; i < vm->n_told; i++)
-		if (vm->told[i].select == select)
+	for (i = 0; i < vm->n_uncounted; i++)
+		if (vm->uncounted[i].select == select)
 			break;
 	if (i == VPMU_TOLD_MAX)
 		return;
-	if (i == vm->n_told) {
-		vm->told[i].select = select;
-		vm->told[i].times = 0;
-		vm->n_told++;
+	if (i == vm->n_uncounted) {
+		vm->uncounted[i].select = select;
+		vm->uncounted[i].times = 0;
+		vm->n_uncounted++;
 	}
-	vm->told[i].times++;
+	vm->uncounted[i].times++;
 }
 
-int vpmu_pve_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong)
+int vpmu_pv_event_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong)
 {
-	int ret = vpmu_pve_translate(v->vm, what, wrong);
+	int ret = vpmu_pv_event_translate(v->vm, what, wrong);
 
 	if (ret)
 		return ret;
-	switch (vpmu_pve_refused(v, what)) {
+	switch (vpmu_pv_event_refused(v, what)) {
 	case VPMU_LOSS_NONE:
 		*wrong = 0;
 		return 0;
@@ -261,13 +263,13 @@ int vpmu_pve_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong)
 		return -VPMU_PV_EACCES;
 	default:
 		pv_lock(v);
-		vpmu_pve_tell(v->vm, what);
+		vpmu_pv_event_uncounted(v->vm, what);
 		pv_unlock(v);
 		return -VPMU_PV_ENOENT;
 	}
 }
 
-struct pv_event *vpmu_pve_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id)
+struct pv_event *vpmu_pv_event_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id)
 {
 	struct pv_event *ev;
 	uint32_t i;
@@ -287,8 +289,8 @@ struct pv_event *vpmu_pve_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id)
 }
 
 /* Version 1 takes entries from the end, where ids of version 2 are rarely. */
-struct pv_event *vpmu_pve_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id,
-			       const struct pv_what *what)
+struct pv_event *vpmu_pv_event_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id,
+				    const struct pv_what *what)
 {
 	struct pv_event *ev = NULL;
 	uint32_t i = vm->n_events;
@@ -307,7 +309,7 @@ struct pv_event *vpmu_pve_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id,
 	return ev;
 }
 
-struct pv_event *vpmu_pve_leader(struct vpmu_pv_vm *vm, const struct pv_event *ev)
+struct pv_event *vpmu_pv_event_leader(struct vpmu_pv_vm *vm, const struct pv_event *ev)
 {
 	struct pv_event *leader;
 

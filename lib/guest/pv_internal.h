@@ -63,7 +63,7 @@ struct pv_event {
 	struct pv_what what;
 	uint32_t leader;    /* index + 1; 0: none */
 	uint64_t leader_serial; /* if that is not the leader's, it has been closed */
-	uint64_t count;     /* totals, as of the last vpmu_pvs_fold() */
+	uint64_t count;     /* totals, as of the last vpmu_pv_counter_fold() */
 	uint64_t enabled, running;
 	uint64_t stamp;     /* the vCPU's clock then, while enabled */
 	uint64_t period, left; /* of overflows; left 0: none */
@@ -98,7 +98,7 @@ struct pv_slot {
 	uint64_t next;      /* its count at the next overflow; 0: none */
 };
 
-struct pv_told {
+struct pv_uncounted {
 	uint64_t select, times;
 };
 
@@ -134,8 +134,8 @@ struct vpmu_pv_vm {
 	struct vpmu_error refused; /* by vpmu_pv_vm_load(), and why */
 	/* Under the lock. */
 	uint64_t serial;    /* the last one given away */
-	uint32_t n_told;
-	struct pv_told told[VPMU_TOLD_MAX];
+	uint32_t n_uncounted;
+	struct pv_uncounted uncounted[VPMU_TOLD_MAX];
 	/* struct vpmu_pv *[n_vcpus] and struct pv_event[n_events] follow. */
 };
 
@@ -158,7 +158,7 @@ struct vpmu_pv {
 	uint32_t pending[PV_WORDS], changed[PV_WORDS];
 	uint32_t detached;  /* not 0: some slot was, by another vCPU */
 
-	uint64_t clock_was; /* the clock, as it was last asked */
+	uint64_t last_clock; /* the clock, as it was last asked */
 	uint64_t now;       /* the same, but that it never goes back */
 	uint64_t makes;     /* how often an event was made */
 	uint32_t n_used;    /* slots */
@@ -239,41 +239,41 @@ static inline bool pv_here(const struct vpmu_pv *v, const struct pv_event *ev)
 /* pv_event.c */
 
 /** The vendor's encodings of generic events; NULL: unknown. */
-const struct pv_names *vpmu_pve_names(const struct vpmu_model *model);
+const struct pv_names *vpmu_pv_event_names(const struct vpmu_model *model);
 
 /**
  * What @what (type, config, flags) means on this model: fills in the rest. Pure.
  * Returns 0, or a negative result with the offset in struct vpmu_pv_op in @wrong.
  */
-int vpmu_pve_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, uint16_t *wrong);
+int vpmu_pv_event_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, uint16_t *wrong);
 
 /** Does the filter, as it is now, allow @what? L */
-bool vpmu_pve_allowed(const struct vpmu_pv_vm *vm, const struct pv_what *what);
+bool vpmu_pv_event_allowed(const struct vpmu_pv_vm *vm, const struct pv_what *what);
 
 /**
  * VPMU_LOSS_NONE if the filter and @v's provider let @what count, or the reason why they
  * do not. Not under the lock.
  */
-enum vpmu_loss vpmu_pve_refused(struct vpmu_pv *v, const struct pv_what *what);
+enum vpmu_loss vpmu_pv_event_refused(struct vpmu_pv *v, const struct pv_what *what);
 
 /** The attributes of the provider's event for @what. */
-void vpmu_pve_attr(const struct pv_what *what, struct vpmu_event_attr *attr);
+void vpmu_pv_event_attr(const struct pv_what *what, struct vpmu_event_attr *attr);
 
 /** Translate, and refuse what nobody counts, which is told. Results likewise. */
-int vpmu_pve_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong);
+int vpmu_pv_event_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong);
 
 /** Record that an event was not counted, for vpmu_pv_told(). L */
-void vpmu_pve_tell(struct vpmu_pv_vm *vm, const struct pv_what *what);
+void vpmu_pv_event_uncounted(struct vpmu_pv_vm *vm, const struct pv_what *what);
 
 /** The open event of @abi with @id, or NULL. L */
-struct pv_event *vpmu_pve_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id);
+struct pv_event *vpmu_pv_event_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id);
 
 /** An entry for a new one: its own in version 2, any free one in version 1. L */
-struct pv_event *vpmu_pve_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id,
-			       const struct pv_what *what);
+struct pv_event *vpmu_pv_event_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id,
+				    const struct pv_what *what);
 
 /** The leader of a group member that is still open, or NULL. L */
-struct pv_event *vpmu_pve_leader(struct vpmu_pv_vm *vm, const struct pv_event *ev);
+struct pv_event *vpmu_pv_event_leader(struct vpmu_pv_vm *vm, const struct pv_event *ev);
 
 static inline uint32_t pv_index(struct vpmu_pv_vm *vm, const struct pv_event *ev)
 {
@@ -291,32 +291,32 @@ static inline uint64_t pv_period(const struct vpmu_pv_vm *vm, uint64_t period)
  * (*@bytes) when the lock is released. Returns 0; -VPMU_PV_EBUSY for the leader of
  * members that are enabled on another vCPU: then nothing has changed.
  */
-int vpmu_pve_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *bytes);
+int vpmu_pv_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *bytes);
 
 /** Forget all pages and close all events; nothing is written. Not under the lock. */
-void vpmu_pve_close_all(struct vpmu_pv *v);
+void vpmu_pv_close_all(struct vpmu_pv *v);
 
 /* pv_slot.c: all on the vCPU, or while it is stopped. */
 
 /** Bracket changes, which happen at one instant; results are written at the end. */
-void vpmu_pvs_begin(struct vpmu_pv *v);
-void vpmu_pvs_end(struct vpmu_pv *v);
+void vpmu_pv_batch_begin(struct vpmu_pv *v);
+void vpmu_pv_batch_end(struct vpmu_pv *v);
 
 /**
  * Attach @ev to slot @s, or enable it anew where it is; @keep: a throttled one stays
  * so. Called with the lock held, which it releases and takes again, and in a batch.
  */
-void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, bool keep);
+void vpmu_pv_slot_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, bool keep);
 
 /** Detach @ev, which is enabled here, and before it the members that it leads; their
  * slots are written. L */
-void vpmu_pvs_disable(struct vpmu_pv *v, struct pv_event *ev);
+void vpmu_pv_slot_disable(struct vpmu_pv *v, struct pv_event *ev);
 
 /** Whether members that @ev leads are enabled on @v. L */
-bool vpmu_pvs_leads(struct vpmu_pv *v, const struct pv_event *ev);
+bool vpmu_pv_slot_leads(struct vpmu_pv *v, const struct pv_event *ev);
 
 /** The slot for a version 1 event, or -1. L */
-int vpmu_pvs_choose(struct vpmu_pv *v, const struct pv_event *ev);
+int vpmu_pv_slot_choose(struct vpmu_pv *v, const struct pv_event *ev);
 
 /** Write what a slot has at the end of the batch. */
 static inline void pv_slot_dirty(struct vpmu_pv *v, unsigned int s)
@@ -325,27 +325,27 @@ static inline void pv_slot_dirty(struct vpmu_pv *v, unsigned int s)
 }
 
 /** Write the numbers of a version 1 event, and more overflows, into its struct. L */
-void vpmu_pvs_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows);
+void vpmu_pv_page_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows);
 
 /** Write the numbers of a version 2 event into its slot of the page. L */
-void vpmu_pvs_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev,
-		      bool enabled);
+void vpmu_pv_page_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev,
+			  bool enabled);
 
 /** Write for the guest what the batch has changed. L */
-void vpmu_pvs_flush(struct vpmu_pv *v);
+void vpmu_pv_page_flush(struct vpmu_pv *v);
 
 /** Find overflows. L */
-void vpmu_pvs_collect(struct vpmu_pv *v);
+void vpmu_pv_slot_collect(struct vpmu_pv *v);
 
 /** Find out which events do not count. L */
-void vpmu_pvs_settle(struct vpmu_pv *v);
+void vpmu_pv_slot_settle(struct vpmu_pv *v);
 
-void vpmu_pvs_throttle(struct vpmu_pv *v, struct pv_event *ev, bool throttled);
-void vpmu_pvs_stop(struct vpmu_pv *v, unsigned int s, struct pv_event *ev);
-void vpmu_pvs_abandon(struct vpmu_pv *v, unsigned int s);
+void vpmu_pv_slot_throttle(struct vpmu_pv *v, struct pv_event *ev, bool throttled);
+void vpmu_pv_slot_stop(struct vpmu_pv *v, unsigned int s, struct pv_event *ev);
+void vpmu_pv_slot_abandon(struct vpmu_pv *v, unsigned int s);
 
 /* What a slot's event has to be made for. */
-struct pv_job {
+struct pv_counter_job {
 	struct pv_what what;
 	uint64_t serial, period;
 	uint32_t index;
@@ -354,25 +354,25 @@ struct pv_job {
 	bool samples;
 };
 
-void vpmu_pvs_clock(struct vpmu_pv *v);
-bool vpmu_pvs_overflows(const struct pv_slot *sl, const struct pv_event *ev, uint32_t hits);
-uint32_t vpmu_pvs_advance(struct vpmu_pv *v, struct pv_event *ev, uint32_t hits);
-void vpmu_pvs_release(struct vpmu_pv *v, unsigned int s);
-bool vpmu_pvs_made_for(const struct vpmu_pv *v, const struct pv_slot *sl,
-		       const struct pv_job *job);
-void vpmu_pvs_make(struct vpmu_pv *v, unsigned int s, const struct pv_job *job);
+void vpmu_pv_counter_clock(struct vpmu_pv *v);
+bool vpmu_pv_counter_overflows(const struct pv_slot *sl, const struct pv_event *ev, uint32_t hits);
+uint32_t vpmu_pv_counter_advance(struct vpmu_pv *v, struct pv_event *ev, uint32_t hits);
+void vpmu_pv_counter_release(struct vpmu_pv *v, unsigned int s);
+bool vpmu_pv_counter_made_for(const struct vpmu_pv *v, const struct pv_slot *sl,
+			      const struct pv_counter_job *job);
+void vpmu_pv_counter_make(struct vpmu_pv *v, unsigned int s, const struct pv_counter_job *job);
 
 /** Bring the totals of @ev, which is enabled here, up to now. L */
-void vpmu_pvs_fold(struct vpmu_pv *v, struct pv_event *ev);
+void vpmu_pv_counter_fold(struct vpmu_pv *v, struct pv_event *ev);
 
 /** Occurrences until its next overflow; 0: none. It is enabled here. L */
-uint64_t vpmu_pvs_left(struct vpmu_pv *v, const struct pv_event *ev);
+uint64_t vpmu_pv_counter_left(struct vpmu_pv *v, const struct pv_event *ev);
 
 /** Disable all events of @abi (both: all) that are enabled here. L */
-void vpmu_pvs_disable_all(struct vpmu_pv *v, uint32_t abi);
+void vpmu_pv_slot_disable_all(struct vpmu_pv *v, uint32_t abi);
 
 /** Overflows of @ev that are not serviced yet; @left: as if they were. L */
-uint32_t vpmu_pvs_late(struct vpmu_pv *v, const struct pv_event *ev, uint64_t *left);
+uint32_t vpmu_pv_counter_late(struct vpmu_pv *v, const struct pv_event *ev, uint64_t *left);
 
 /** What a saved state says of an event that was enabled here. */
 struct pv_restore {
@@ -381,16 +381,12 @@ struct pv_restore {
 	uint8_t loss;
 };
 
-/** Attach @ev to slot @s as it was. In a batch, with the lock as vpmu_pvs_enable(). */
-void vpmu_pvs_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
-		      const struct pv_restore *was);
-
-/** Give back all that is made: what is enabled is lost for good. In a batch, not under
- * the lock. */
-void vpmu_pvs_withdraw(struct vpmu_pv *v);
+/** Attach @ev to slot @s as it was. In a batch, with the lock as vpmu_pv_slot_enable(). */
+void vpmu_pv_slot_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
+			  const struct pv_restore *was);
 
 /** Give back all that is parked. Not under the lock. */
-void vpmu_pvs_release_parked(struct vpmu_pv *v);
+void vpmu_pv_counter_release_parked(struct vpmu_pv *v);
 
 /* Pages that a guest registers, and what it asks for with them. */
 struct pv_setup {
@@ -399,20 +395,20 @@ struct pv_setup {
 	uint8_t vector;
 };
 
-/** Have other pages, which are cleared: returns what was there, for vpmu_pvs_unmap(). L */
-struct pv_pages vpmu_pvs_replace(struct vpmu_pv *v, const struct pv_setup *with);
+/** Have other pages, which are cleared: returns what was there, for vpmu_pv_memory_unmap(). L */
+struct pv_pages vpmu_pv_page_replace(struct vpmu_pv *v, const struct pv_setup *with);
 
 /** Map both pages, or none: false. Not under the lock. */
-bool vpmu_pvs_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_pages *pages);
+bool vpmu_pv_memory_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_pages *pages);
 
-/** The vCPU has no pages any more: what it had, for vpmu_pvs_unmap(). L */
-struct pv_pages vpmu_pvs_forget(struct vpmu_pv *whose);
+/** The vCPU has no pages any more: what it had, for vpmu_pv_memory_unmap(). L */
+struct pv_pages vpmu_pv_page_forget(struct vpmu_pv *whose);
 
 /** Not under the lock. */
-void vpmu_pvs_unmap(struct vpmu_pv *v, const struct pv_pages *pages);
+void vpmu_pv_memory_unmap(struct vpmu_pv *v, const struct pv_pages *pages);
 
 /** @bytes of mapped memory were written. L */
-void vpmu_pvs_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes);
+void vpmu_pv_memory_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes);
 
 /* pv_branch.c: on the vCPU, or while it is stopped. */
 
@@ -422,20 +418,20 @@ static inline bool pv_wants_branches(const struct pv_event *ev)
 }
 
 /** Write the records of an overflow for the guest, if one is due. L */
-void vpmu_pvb_write(struct vpmu_pv *v);
+void vpmu_pv_branch_write(struct vpmu_pv *v);
 
 /** Record what the events that count here want. L */
-void vpmu_pvb_apply(struct vpmu_pv *v);
+void vpmu_pv_branch_apply(struct vpmu_pv *v);
 
 /** RESUME. L */
-void vpmu_pvb_resume(struct vpmu_pv *v);
+void vpmu_pv_branch_resume(struct vpmu_pv *v);
 
 /** The state of the records; the layout is in pv_state.c. */
-void vpmu_pvb_put(const struct vpmu_pv *v, struct vpmu_state_cursor *c);
-bool vpmu_pvb_check(struct vpmu_state_cursor *c);
+void vpmu_pv_branch_put(const struct vpmu_pv *v, struct vpmu_state_cursor *c);
+bool vpmu_pv_branch_check(struct vpmu_state_cursor *c);
 
 /** Load it behind what was attached; without data there was nothing. */
-void vpmu_pvb_load(struct vpmu_pv *v, struct vpmu_state_cursor *c);
+void vpmu_pv_branch_load(struct vpmu_pv *v, struct vpmu_state_cursor *c);
 
 /* pv_v1.c, pv_v2.c: results. */
 int64_t vpmu_pv1_call(struct vpmu_pv *v, const struct vpmu_hypercall *call);

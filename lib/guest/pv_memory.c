@@ -12,7 +12,7 @@ bool vpmu_pv_in_page(uint64_t gpa, uint32_t size)
 	return (gpa & (PV_PAGE - 1)) + size <= PV_PAGE;
 }
 
-bool vpmu_pvs_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_pages *pages)
+bool vpmu_pv_memory_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_pages *pages)
 {
 	memset(pages, 0, sizeof(*pages));
 	if (gpa)
@@ -21,11 +21,11 @@ bool vpmu_pvs_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, struct pv_
 		pages->branches = v->ops->gpa_map(v->ctx, branches, PV_PAGE);
 	if (!gpa == !pages->slots && !branches == !pages->branches)
 		return true;
-	vpmu_pvs_unmap(v, pages);
+	vpmu_pv_memory_unmap(v, pages);
 	return false;
 }
 
-void vpmu_pvs_unmap(struct vpmu_pv *v, const struct pv_pages *pages)
+void vpmu_pv_memory_unmap(struct vpmu_pv *v, const struct pv_pages *pages)
 {
 	if (pages->slots)
 		v->ops->gpa_unmap(v->ctx, pages->slots, PV_PAGE);
@@ -33,7 +33,7 @@ void vpmu_pvs_unmap(struct vpmu_pv *v, const struct pv_pages *pages)
 		v->ops->gpa_unmap(v->ctx, pages->branches, PV_PAGE);
 }
 
-void vpmu_pvs_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes)
+void vpmu_pv_memory_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes)
 {
 	if (v->ops->gpa_dirty)
 		v->ops->gpa_dirty(v->ctx, at, bytes);

@@ -7,7 +7,7 @@
 #define PV_SLOT_USED	(offsetof(struct vpmu_pv_slot, zero) / 4)
 
 /* A count that does not tear where the machine can help it; each half otherwise. */
-void vpmu_pvs_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows)
+void vpmu_pv_page_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows)
 {
 	uint32_t *at = ev->at;
 
@@ -22,10 +22,10 @@ void vpmu_pvs_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows
 	vpmu_atomic_fence();
 	if (overflows)
 		vpmu_atomic_add(&at[2], overflows);
-	vpmu_pvs_dirtied(v, at, ev->at_bytes);
+	vpmu_pv_memory_dirtied(v, at, ev->at_bytes);
 }
 
-static uint32_t pvs_flags(const struct pv_event *ev, bool enabled)
+static uint32_t pv_page_flags(const struct pv_event *ev, bool enabled)
 {
 	uint32_t flags = (uint32_t)ev->generation << VPMU_PV_SLOT_GENERATION_SHIFT;
 
@@ -36,8 +36,8 @@ static uint32_t pvs_flags(const struct pv_event *ev, bool enabled)
 	return flags | (ev->throttled ? VPMU_PV_SLOT_THROTTLED : 0);
 }
 
-void vpmu_pvs_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev,
-		      bool enabled)
+void vpmu_pv_page_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev,
+			  bool enabled)
 {
 	uint32_t words[PV_SLOT_WORDS], i, *at;
 	struct pv_slot *sl = &v->slot[s];
@@ -51,7 +51,7 @@ void vpmu_pvs_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *
 	w.enabled = ev->enabled;
 	w.running = ev->running < ev->enabled ? ev->running : ev->enabled;
 	w.overflows = ev->overflows;
-	w.flags = pvs_flags(ev, enabled);
+	w.flags = pv_page_flags(ev, enabled);
 	memcpy(words, &w, sizeof(w));
 	at = v->page.slots + PV_WORD(slot) + s * PV_SLOT_WORDS;
 	vpmu_atomic_put(&at[0], sl->seq + 1);
@@ -60,11 +60,11 @@ void vpmu_pvs_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *
 		vpmu_atomic_put(&at[i], words[i]);
 	sl->seq += 2;
 	vpmu_atomic_set(&at[0], sl->seq);
-	vpmu_pvs_dirtied(v, at, sizeof(w));
+	vpmu_pv_memory_dirtied(v, at, sizeof(w));
 }
 
 /* Slots before bitmaps, and those before an interrupt. */
-static void pvs_set_bits(struct vpmu_pv *v, uint32_t *words, uint64_t bits)
+static void pv_page_set_bits(struct vpmu_pv *v, uint32_t *words, uint64_t bits)
 {
 	if (!bits)
 		return;
@@ -73,10 +73,10 @@ static void pvs_set_bits(struct vpmu_pv *v, uint32_t *words, uint64_t bits)
 		vpmu_atomic_or(&words[0], (uint32_t)bits);
 	if (bits >> 32)
 		vpmu_atomic_or(&words[1], (uint32_t)(bits >> 32));
-	vpmu_pvs_dirtied(v, words, 8);
+	vpmu_pv_memory_dirtied(v, words, 8);
 }
 
-void vpmu_pvs_flush(struct vpmu_pv *v)
+void vpmu_pv_page_flush(struct vpmu_pv *v)
 {
 	struct pv_event *ev;
 	unsigned int s;
@@ -85,17 +85,17 @@ void vpmu_pvs_flush(struct vpmu_pv *v)
 		ev = v->dirty >> s & 1 ? pv_attached(v, s) : NULL;
 		if (!ev || ev->abi != VPMU_PV_ABI_2)
 			continue;
-		vpmu_pvs_fold(v, ev);
-		vpmu_pvs_write_2(v, s, ev, true);
+		vpmu_pv_counter_fold(v, ev);
+		vpmu_pv_page_write_2(v, s, ev, true);
 	}
-	vpmu_pvb_write(v);
+	vpmu_pv_branch_write(v);
 	if (!v->page.slots)
 		return;
-	pvs_set_bits(v, v->page.slots + PV_WORD(overflowed), v->over);
-	pvs_set_bits(v, v->page.slots + PV_WORD(changed), v->news);
+	pv_page_set_bits(v, v->page.slots + PV_WORD(overflowed), v->over);
+	pv_page_set_bits(v, v->page.slots + PV_WORD(changed), v->news);
 }
 
-struct pv_pages vpmu_pvs_forget(struct vpmu_pv *whose)
+struct pv_pages vpmu_pv_page_forget(struct vpmu_pv *whose)
 {
 	struct pv_pages had = whose->page;
 
@@ -107,17 +107,17 @@ struct pv_pages vpmu_pvs_forget(struct vpmu_pv *whose)
 }
 
 /* L */
-static void pvs_clear_page(struct vpmu_pv *v, uint32_t *page)
+static void pv_page_clear_page(struct vpmu_pv *v, uint32_t *page)
 {
 	if (!page)
 		return;
 	memset(page, 0, PV_PAGE);
-	vpmu_pvs_dirtied(v, page, PV_PAGE);
+	vpmu_pv_memory_dirtied(v, page, PV_PAGE);
 }
 
-struct pv_pages vpmu_pvs_replace(struct vpmu_pv *v, const struct pv_setup *with)
+struct pv_pages vpmu_pv_page_replace(struct vpmu_pv *v, const struct pv_setup *with)
 {
-	struct pv_pages old = vpmu_pvs_forget(v);
+	struct pv_pages old = vpmu_pv_page_forget(v);
 	unsigned int s;
 
 	v->page = with->pages;
@@ -128,12 +128,12 @@ struct pv_pages vpmu_pvs_replace(struct vpmu_pv *v, const struct pv_setup *with)
 	v->lbr.seq = 0;
 	for (s = 0; s < VPMU_PV_SLOTS; s++)
 		v->slot[s].seq = 0;
-	pvs_clear_page(v, v->page.branches);
-	pvs_clear_page(v, v->page.slots);
+	pv_page_clear_page(v, v->page.branches);
+	pv_page_clear_page(v, v->page.slots);
 	if (v->page.slots) {
 		v->page.slots[PV_WORD(version)] = VPMU_PV_VERSION;
 		v->page.slots[PV_WORD(n_slots)] = v->vm->n_slots;
-		vpmu_pvs_dirtied(v, v->page.slots, 8);
+		vpmu_pv_memory_dirtied(v, v->page.slots, 8);
 	}
 	return old;
 }

@@ -5,7 +5,7 @@
  */
 #include "pv_internal.h"
 
-static uint64_t pv_take(uint32_t *words)
+static uint64_t pv_slot_take(uint32_t *words)
 {
 	uint64_t low = vpmu_atomic_read(&words[0]) ? vpmu_atomic_take(&words[0]) : 0;
 	uint64_t high = vpmu_atomic_read(&words[1]) ? vpmu_atomic_take(&words[1]) : 0;
@@ -14,7 +14,7 @@ static uint64_t pv_take(uint32_t *words)
 }
 
 /* Counts, for providers that do not say how long. L, folded. */
-static void pvs_runs(struct vpmu_pv *v, struct pv_slot *sl, const struct pv_event *ev)
+static void pv_slot_runs(struct vpmu_pv *v, struct pv_slot *sl, const struct pv_event *ev)
 {
 	sl->runs = v->clock && !v->running && sl->made && !ev->loss && !ev->throttled;
 }
@@ -22,13 +22,13 @@ static void pvs_runs(struct vpmu_pv *v, struct pv_slot *sl, const struct pv_even
 /* Overflows and losses: L */
 
 /* Folded. */
-static void pvs_trace_loss(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev)
+static void pv_slot_trace_loss(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev)
 {
 	pv_trace(v, ev->loss ? VPMU_TRACE_PV_LOST : VPMU_TRACE_PV_FOUND, s, ev->loss,
 		 ev->enabled, ev->running);
 }
 
-static void pvs_news(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
+static void pv_slot_news(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
 {
 	ev->generation++;
 	if (ev->abi != VPMU_PV_ABI_2)
@@ -37,12 +37,12 @@ static void pvs_news(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
 	v->news |= PV_BIT(s);
 }
 
-void vpmu_pvs_throttle(struct vpmu_pv *v, struct pv_event *ev, bool throttled)
+void vpmu_pv_slot_throttle(struct vpmu_pv *v, struct pv_event *ev, bool throttled)
 {
 	struct pv_slot *sl = &v->slot[ev->slot];
 	struct vpmu_event *own = pv_slot_event(v, ev->slot);
 
-	vpmu_pvs_fold(v, ev);
+	vpmu_pv_counter_fold(v, ev);
 	pv_trace(v, VPMU_TRACE_PV_THROTTLE, ev->slot, throttled, ev->id, 0);
 	ev->throttled = throttled;
 	if (throttled) {
@@ -52,20 +52,20 @@ void vpmu_pvs_throttle(struct vpmu_pv *v, struct pv_event *ev, bool throttled)
 			v->look = true;
 		v->fresh |= PV_BIT(ev->slot);
 	}
-	pvs_runs(v, sl, ev);
-	pvs_news(v, ev->slot, ev);
+	pv_slot_runs(v, sl, ev);
+	pv_slot_news(v, ev->slot, ev);
 	v->look = true; /* members stand still with their leader */
 }
 
-static void pvs_collect_slot(struct vpmu_pv *v, unsigned int s)
+static void pv_slot_collect_slot(struct vpmu_pv *v, unsigned int s)
 {
 	struct pv_slot *sl = &v->slot[s];
 	struct pv_event *ev = pv_attached(v, s);
 	uint32_t hits = vpmu_atomic_take(&sl->hits), n = sl->late;
 
 	sl->late = 0;
-	if (vpmu_pvs_overflows(sl, ev, hits))
-		n += vpmu_pvs_advance(v, ev, hits);
+	if (vpmu_pv_counter_overflows(sl, ev, hits))
+		n += vpmu_pv_counter_advance(v, ev, hits);
 	if (!ev || !n)
 		return;
 	ev->overflows += n;
@@ -73,8 +73,8 @@ static void pvs_collect_slot(struct vpmu_pv *v, unsigned int s)
 	pv_trace(v, VPMU_TRACE_PV_OVERFLOW, s, n < 0xffff ? n : 0xffff, ev->id,
 		 ev->overflows);
 	if (ev->abi == VPMU_PV_ABI_1) {
-		vpmu_pvs_fold(v, ev);
-		vpmu_pvs_write_1(v, ev, n);
+		vpmu_pv_counter_fold(v, ev);
+		vpmu_pv_page_write_1(v, ev, n);
 		v->nmi = true;
 	} else {
 		v->dirty |= PV_BIT(s);
@@ -82,20 +82,20 @@ static void pvs_collect_slot(struct vpmu_pv *v, unsigned int s)
 		v->lbr.due |= pv_wants_branches(ev);
 	}
 	if (sl->n_over > v->vm->overflows_max && !ev->throttled && sl->made)
-		vpmu_pvs_throttle(v, ev, true);
+		vpmu_pv_slot_throttle(v, ev, true);
 }
 
-void vpmu_pvs_collect(struct vpmu_pv *v)
+void vpmu_pv_slot_collect(struct vpmu_pv *v)
 {
-	uint64_t slots = pv_take(v->pending);
+	uint64_t slots = pv_slot_take(v->pending);
 	unsigned int s;
 
 	for (s = 0; slots >> s; s++)
 		if (slots >> s & 1)
-			pvs_collect_slot(v, s);
+			pv_slot_collect_slot(v, s);
 }
 
-static enum vpmu_loss pvs_loss(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev)
+static enum vpmu_loss pv_slot_loss(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev)
 {
 	const struct pv_slot *sl = &v->slot[s];
 
@@ -107,9 +107,9 @@ static enum vpmu_loss pvs_loss(struct vpmu_pv *v, unsigned int s, const struct p
 }
 
 /* Find out which events do not count. */
-void vpmu_pvs_settle(struct vpmu_pv *v)
+void vpmu_pv_slot_settle(struct vpmu_pv *v)
 {
-	uint64_t slots = pv_take(v->changed) | v->fresh;
+	uint64_t slots = pv_slot_take(v->changed) | v->fresh;
 	struct pv_event *ev;
 	enum vpmu_loss loss;
 	unsigned int s;
@@ -118,20 +118,20 @@ void vpmu_pvs_settle(struct vpmu_pv *v)
 		ev = pv_attached(v, s);
 		if (!ev || !(v->look || slots >> s & 1 || ev->loss))
 			continue;
-		loss = pvs_loss(v, s, ev);
+		loss = pv_slot_loss(v, s, ev);
 		if (loss != ev->loss || v->fresh >> s & 1) {
 			bool other = loss != ev->loss;
 
-			vpmu_pvs_fold(v, ev);
+			vpmu_pv_counter_fold(v, ev);
 			if (other)
-				pvs_news(v, s, ev);
+				pv_slot_news(v, s, ev);
 			/* Version 1 cannot report a loss to the guest: the host does. */
 			if (other && loss && ev->abi == VPMU_PV_ABI_1)
-				vpmu_pve_tell(v->vm, &ev->what);
+				vpmu_pv_event_uncounted(v->vm, &ev->what);
 			ev->loss = (uint8_t)loss;
 			if (other)
-				pvs_trace_loss(v, s, ev);
-			pvs_runs(v, &v->slot[s], ev);
+				pv_slot_trace_loss(v, s, ev);
+			pv_slot_runs(v, &v->slot[s], ev);
 		}
 	}
 }
@@ -139,18 +139,18 @@ void vpmu_pvs_settle(struct vpmu_pv *v)
 /* Enable and disable */
 
 /* An enabled event stops, for a reason that its slot will say; its numbers stay. L */
-void vpmu_pvs_stop(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
+void vpmu_pv_slot_stop(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
 {
 	if (v->slot[s].made)
 		pv_ops(v)->disable(pv_slot_event(v, s));
-	vpmu_pvs_fold(v, ev);
+	vpmu_pv_counter_fold(v, ev);
 	if (ev->abi == VPMU_PV_ABI_1)
-		vpmu_pvs_write_1(v, ev, 0);
+		vpmu_pv_page_write_1(v, ev, 0);
 	ev->throttled = false;
 }
 
 /* What was detached by another vCPU. L */
-void vpmu_pvs_abandon(struct vpmu_pv *v, unsigned int s)
+void vpmu_pv_slot_abandon(struct vpmu_pv *v, unsigned int s)
 {
 	struct pv_slot *sl = &v->slot[s];
 
@@ -160,16 +160,16 @@ void vpmu_pvs_abandon(struct vpmu_pv *v, unsigned int s)
 		pv_ops(v)->disable(pv_slot_event(v, s));
 	sl->used = false;
 	v->n_used--;
-	vpmu_pvs_clock(v);
+	vpmu_pv_counter_clock(v);
 	pv_trace(v, VPMU_TRACE_PV_DISABLE, s, 0, 0, 0);
 }
 
 /* L */
-static void pvs_attach(struct vpmu_pv *v, struct pv_event *ev, unsigned int s)
+static void pv_slot_attach(struct vpmu_pv *v, struct pv_event *ev, unsigned int s)
 {
 	struct pv_slot *sl = &v->slot[s];
 
-	vpmu_pvs_abandon(v, s);
+	vpmu_pv_slot_abandon(v, s);
 	sl->event = pv_index(v->vm, ev) + 1;
 	sl->used = true;
 	sl->runs = false;
@@ -181,13 +181,13 @@ static void pvs_attach(struct vpmu_pv *v, struct pv_event *ev, unsigned int s)
 	ev->loss = VPMU_LOSS_NONE;
 	ev->throttled = false;
 	v->lbr.fresh |= pv_wants_branches(ev);
-	vpmu_pvs_clock(v);
+	vpmu_pv_counter_clock(v);
 	ev->stamp = v->now;
 	pv_trace(v, VPMU_TRACE_PV_ENABLE, s, ev->abi, ev->id, ev->count);
 }
 
 /* Its event of the provider is there, and off or on. L */
-static void pvs_start(struct vpmu_pv *v, struct pv_event *ev, bool keep)
+static void pv_slot_start(struct vpmu_pv *v, struct pv_event *ev, bool keep)
 {
 	struct pv_slot *sl = &v->slot[ev->slot];
 	struct vpmu_event *own = pv_slot_event(v, ev->slot);
@@ -197,24 +197,24 @@ static void pvs_start(struct vpmu_pv *v, struct pv_event *ev, bool keep)
 		pv_ops(v)->arm(own, ev->left);
 	}
 	if (ev->throttled && !keep)
-		vpmu_pvs_throttle(v, ev, false);
+		vpmu_pv_slot_throttle(v, ev, false);
 	else if (!ev->throttled && pv_ops(v)->enable(own) < 0)
 		v->look = true;
 }
 
 /* The filter may have changed since the event was opened or loaded. L */
-static uint8_t pvs_refused(const struct vpmu_pv_vm *vm, const struct pv_event *ev)
+static uint8_t pv_slot_refused(const struct vpmu_pv_vm *vm, const struct pv_event *ev)
 {
-	if (!vpmu_pve_allowed(vm, &ev->what))
+	if (!vpmu_pv_event_allowed(vm, &ev->what))
 		return VPMU_LOSS_FILTERED;
 	return ev->reason == VPMU_LOSS_FILTERED ? VPMU_LOSS_NONE : ev->reason;
 }
 
-void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, bool keep)
+void vpmu_pv_slot_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, bool keep)
 {
-	const struct pv_event *leader = vpmu_pve_leader(v->vm, ev);
+	const struct pv_event *leader = vpmu_pv_event_leader(v->vm, ev);
 	struct pv_slot *sl = &v->slot[s];
-	struct pv_job job;
+	struct pv_counter_job job;
 	bool known = pv_here(v, ev);
 
 	job.what = ev->what;
@@ -223,14 +223,14 @@ void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, boo
 	job.samples = ev->left != 0;
 	job.period = ev->period ? ev->period : ev->left;
 	job.leader = leader ? leader->slot : -1;
-	job.refused = pvs_refused(v->vm, ev);
+	job.refused = pv_slot_refused(v->vm, ev);
 	if (!known)
-		pvs_attach(v, ev, s);
-	if (!vpmu_pvs_made_for(v, sl, &job)) {
+		pv_slot_attach(v, ev, s);
+	if (!vpmu_pv_counter_made_for(v, sl, &job)) {
 		if (known)
-			vpmu_pvs_fold(v, ev);
+			vpmu_pv_counter_fold(v, ev);
 		pv_unlock(v);
-		vpmu_pvs_make(v, s, &job);
+		vpmu_pv_counter_make(v, s, &job);
 		pv_lock(v);
 	}
 	/* Another vCPU may have closed it meanwhile, and more. */
@@ -239,19 +239,19 @@ void vpmu_pvs_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, boo
 	v->fresh |= PV_BIT(s);
 	v->dirty |= PV_BIT(s);
 	if (sl->made)
-		pvs_start(v, ev, keep);
+		pv_slot_start(v, ev, keep);
 }
 
-void vpmu_pvs_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
-		      const struct pv_restore *was)
+void vpmu_pv_slot_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
+			  const struct pv_restore *was)
 {
 	struct pv_slot *sl = &v->slot[s];
 
-	vpmu_pvs_enable(v, ev, s, true);
+	vpmu_pv_slot_enable(v, ev, s, true);
 	v->dirty &= ~PV_BIT(s); /* the guest has it already */
 	ev->loss = was->loss;
 	if (ev->loss)
-		pvs_trace_loss(v, s, ev);
+		pv_slot_trace_loss(v, s, ev);
 	ev->throttled = was->throttled;
 	if (was->throttled && sl->made)
 		pv_ops(v)->disable(pv_slot_event(v, s));
@@ -262,27 +262,27 @@ void vpmu_pvs_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
 }
 
 /* L */
-static void pvs_detach_one(struct vpmu_pv *v, struct pv_event *ev)
+static void pv_slot_detach_one(struct vpmu_pv *v, struct pv_event *ev)
 {
 	unsigned int s = ev->slot;
 	struct pv_slot *sl = &v->slot[s];
 
 	if (sl->made)
 		pv_ops(v)->disable(pv_slot_event(v, s));
-	pvs_collect_slot(v, s);
-	ev->left = vpmu_pvs_left(v, ev);
-	vpmu_pvs_fold(v, ev);
+	pv_slot_collect_slot(v, s);
+	ev->left = vpmu_pv_counter_left(v, ev);
+	vpmu_pv_counter_fold(v, ev);
 	sl->event = 0;
 	sl->used = false;
 	sl->touched = true;
 	v->n_used--;
-	vpmu_pvs_clock(v);
+	vpmu_pv_counter_clock(v);
 	ev->vcpu = 0;
 	if (ev->loss || ev->throttled)
 		ev->generation++;
 	if (ev->loss) {
 		ev->loss = VPMU_LOSS_NONE;
-		pvs_trace_loss(v, s, ev);
+		pv_slot_trace_loss(v, s, ev);
 	}
 	ev->throttled = false;
 	pv_trace(v, VPMU_TRACE_PV_DISABLE, s, ev->abi, ev->id, ev->count);
@@ -290,38 +290,38 @@ static void pvs_detach_one(struct vpmu_pv *v, struct pv_event *ev)
 	v->fresh &= ~PV_BIT(s);
 	v->news &= ~PV_BIT(s);
 	if (ev->abi == VPMU_PV_ABI_1)
-		vpmu_pvs_write_1(v, ev, 0);
+		vpmu_pv_page_write_1(v, ev, 0);
 	else
-		vpmu_pvs_write_2(v, s, ev, false);
+		vpmu_pv_page_write_2(v, s, ev, false);
 }
 
-static bool pvs_is_member(struct vpmu_pv_vm *vm, const struct pv_event *ev,
-			  const struct pv_event *leader)
+static bool pv_slot_is_member(struct vpmu_pv_vm *vm, const struct pv_event *ev,
+			      const struct pv_event *leader)
 {
-	return ev && vpmu_pve_leader(vm, ev) == leader;
+	return ev && vpmu_pv_event_leader(vm, ev) == leader;
 }
 
-bool vpmu_pvs_leads(struct vpmu_pv *v, const struct pv_event *ev)
+bool vpmu_pv_slot_leads(struct vpmu_pv *v, const struct pv_event *ev)
 {
 	unsigned int s;
 
 	for (s = 0; s < v->vm->n_slots; s++)
-		if (pvs_is_member(v->vm, pv_attached(v, s), ev))
+		if (pv_slot_is_member(v->vm, pv_attached(v, s), ev))
 			return true;
 	return false;
 }
 
-void vpmu_pvs_disable(struct vpmu_pv *v, struct pv_event *ev)
+void vpmu_pv_slot_disable(struct vpmu_pv *v, struct pv_event *ev)
 {
 	unsigned int s;
 
 	for (s = 0; s < v->vm->n_slots; s++)
-		if (pvs_is_member(v->vm, pv_attached(v, s), ev))
-			pvs_detach_one(v, pv_attached(v, s));
-	pvs_detach_one(v, ev);
+		if (pv_slot_is_member(v->vm, pv_attached(v, s), ev))
+			pv_slot_detach_one(v, pv_attached(v, s));
+	pv_slot_detach_one(v, ev);
 }
 
-void vpmu_pvs_disable_all(struct vpmu_pv *v, uint32_t abi)
+void vpmu_pv_slot_disable_all(struct vpmu_pv *v, uint32_t abi)
 {
 	struct pv_event *ev;
 	unsigned int s;
@@ -329,12 +329,12 @@ void vpmu_pvs_disable_all(struct vpmu_pv *v, uint32_t abi)
 	for (s = 0; s < v->vm->n_slots; s++) {
 		ev = pv_attached(v, s);
 		if (ev && ev->abi & abi)
-			vpmu_pvs_disable(v, ev);
+			vpmu_pv_slot_disable(v, ev);
 	}
 }
 
 /* The slot where it was, else an empty one, else any. */
-int vpmu_pvs_choose(struct vpmu_pv *v, const struct pv_event *ev)
+int vpmu_pv_slot_choose(struct vpmu_pv *v, const struct pv_event *ev)
 {
 	uint32_t index = pv_index(v->vm, ev);
 	int empty = -1, any = -1;

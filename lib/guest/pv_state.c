@@ -24,28 +24,28 @@
  */
 #include "pv_internal.h"
 
-#define PVST_VERSION		1
-#define PVST_VCPU_BRANCHES	2  /* version of a vCPU's section with branch records */
-#define PVST_HEAD_BYTES		16
-#define PVST_TOTAL_AT		8
-#define PVST_SECTION_BYTES	16
-#define PVST_FIXED_BYTES	16
-#define PVST_EVENT_BYTES	96
-#define PVST_TOLD_BYTES		((size_t)16)
-#define PVST_VCPU_BYTES		24
-#define PVST_SLOT_BYTES		((size_t)16)
-#define PVST_ID_AT		4  /* in an event: id, then abi and slot, then the vCPU */
-#define PVST_WHERE_AT		8
-#define PVST_TIME_MAX		((uint64_t)1 << 62)
+#define PV_STATE_VERSION		1
+#define PV_STATE_VCPU_BRANCHES	2  /* version of a vCPU's section with branch records */
+#define PV_STATE_HEAD_BYTES		16
+#define PV_STATE_TOTAL_AT		8
+#define PV_STATE_SECTION_BYTES	16
+#define PV_STATE_FIXED_BYTES	16
+#define PV_STATE_EVENT_BYTES	96
+#define PV_STATE_TOLD_BYTES		((size_t)16)
+#define PV_STATE_VCPU_BYTES		24
+#define PV_STATE_SLOT_BYTES		((size_t)16)
+#define PV_STATE_ID_AT		4  /* in an event: id, then abi and slot, then the vCPU */
+#define PV_STATE_WHERE_AT		8
+#define PV_STATE_TIME_MAX		((uint64_t)1 << 62)
 
 /* An event of a saved state. */
-struct pvst_event {
+struct pv_state_event {
 	struct pv_event ev;
 	uint32_t index;
 };
 
 /* Where a saved state has what. */
-struct pvst_image {
+struct pv_state_image {
 	const uint8_t *events, *told;
 	uint32_t n_events, n_told;
 	bool seen;
@@ -54,7 +54,7 @@ struct pvst_image {
 	struct vpmu_error *refused;
 };
 
-struct pvst_vcpu {
+struct pv_state_vcpu {
 	uint32_t number, n_slots, bytes;
 	uint8_t vector;
 	uint64_t page_gpa, branches_gpa;
@@ -64,14 +64,14 @@ struct pvst_vcpu {
 
 /* Save */
 
-static void pvst_put_event(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c, uint32_t i)
+static void pv_state_put_event(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c, uint32_t i)
 {
 	const struct pv_event *ev = pv_event_at(vm, i);
-	const struct pv_event *leader = vpmu_pve_leader(vm, ev);
+	const struct pv_event *leader = vpmu_pv_event_leader(vm, ev);
 	uint64_t left = ev->left;
 
 	if (ev->vcpu)
-		(void)vpmu_pvs_late(pv_vcpus(vm)[ev->vcpu - 1], ev, &left);
+		(void)vpmu_pv_counter_late(pv_vcpus(vm)[ev->vcpu - 1], ev, &left);
 	vpmu_state_put(c, i, 4);
 	vpmu_state_put(c, ev->id, 4);
 	vpmu_state_put(c, ev->abi, 1);
@@ -96,9 +96,9 @@ static void pvst_put_event(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c, u
 	vpmu_state_put(c, ev->what.suppress, 4);
 }
 
-static void pvst_put_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
+static void pv_state_put_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
 {
-	size_t head = vpmu_state_section_begin(c, VPMU_STATE_PV, PVST_VERSION,
+	size_t head = vpmu_state_section_begin(c, VPMU_STATE_PV, PV_STATE_VERSION,
 					       VPMU_STATE_MANDATORY);
 	uint32_t i, n = 0;
 
@@ -107,39 +107,39 @@ static void pvst_put_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, vm->n_events, 4);
 	vpmu_state_put(c, vm->n_slots, 4);
 	vpmu_state_put(c, n, 4);
-	vpmu_state_put(c, vm->n_told, 4);
+	vpmu_state_put(c, vm->n_uncounted, 4);
 	for (i = 0; i < vm->n_events; i++)
 		if (pv_event_at(vm, i)->abi)
-			pvst_put_event(vm, c, i);
-	for (i = 0; i < vm->n_told; i++) {
-		vpmu_state_put(c, vm->told[i].select, 8);
-		vpmu_state_put(c, vm->told[i].times, 8);
+			pv_state_put_event(vm, c, i);
+	for (i = 0; i < vm->n_uncounted; i++) {
+		vpmu_state_put(c, vm->uncounted[i].select, 8);
+		vpmu_state_put(c, vm->uncounted[i].times, 8);
 	}
 	vpmu_state_section_end(c, head);
 }
 
-static bool pvst_saves_provider(const struct vpmu_pv *v)
+static bool pv_state_saves_provider(const struct vpmu_pv *v)
 {
 	return v->vm->alone && v->provider->ops->save && v->provider->ops->load;
 }
 
-static int pvst_provider_save(struct vpmu_pv *v, uint8_t *at, size_t room, size_t *used)
+static int pv_state_provider_save(struct vpmu_pv *v, uint8_t *at, size_t room, size_t *used)
 {
 	*used = 0;
-	if (!pvst_saves_provider(v))
+	if (!pv_state_saves_provider(v))
 		return 0;
 	return v->provider->ops->save(v->provider, at, room, used);
 }
 
-static int pvst_put_vcpu(struct vpmu_pv *v, struct vpmu_state_cursor *c)
+static int pv_state_put_vcpu(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 {
-	unsigned int version = v->branches_gpa ? PVST_VCPU_BRANCHES : PVST_VERSION;
+	unsigned int version = v->branches_gpa ? PV_STATE_VCPU_BRANCHES : PV_STATE_VERSION;
 	size_t head = vpmu_state_section_begin(c, VPMU_STATE_PV_VCPU, version,
 					       VPMU_STATE_MANDATORY);
 	uint32_t n_slots = v->vm->n_slots, s, late;
 	size_t bytes;
 	uint64_t left;
-	int ret = pvst_provider_save(v, NULL, 0, &bytes);
+	int ret = pv_state_provider_save(v, NULL, 0, &bytes);
 
 	if (ret)
 		return ret;
@@ -153,22 +153,22 @@ static int pvst_put_vcpu(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 
 		late = 0;
 		if (sl->event)
-			late = vpmu_pvs_late(v, pv_event_at(v->vm, sl->event - 1), &left);
+			late = vpmu_pv_counter_late(v, pv_event_at(v->vm, sl->event - 1), &left);
 		vpmu_state_put(c, v->page.slots ? sl->seq : 0, 4);
 		vpmu_state_put(c, sl->event ? sl->n_over : 0, 4);
 		vpmu_state_put(c, late, 4);
 		vpmu_state_put(c, 0, 4);
 	}
 	if (c->data)
-		ret = pvst_provider_save(v, c->data + c->pos, c->size - c->pos, &bytes);
+		ret = pv_state_provider_save(v, c->data + c->pos, c->size - c->pos, &bytes);
 	c->pos += bytes;
 	if (v->branches_gpa)
-		vpmu_pvb_put(v, c);
+		vpmu_pv_branch_put(v, c);
 	vpmu_state_section_end(c, head);
 	return ret;
 }
 
-static int pvst_put_all(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
+static int pv_state_put_all(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
 {
 	uint32_t i, n = 0;
 	size_t end;
@@ -180,23 +180,23 @@ static int pvst_put_all(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
 	vpmu_state_put(c, 0, 4);
 	vpmu_state_put(c, n + 1, 4);
-	pvst_put_vm(vm, c);
+	pv_state_put_vm(vm, c);
 	for (i = 0; i < vm->n_vcpus; i++) {
 		if (!pv_vcpus(vm)[i])
 			continue;
-		ret = pvst_put_vcpu(pv_vcpus(vm)[i], c);
+		ret = pv_state_put_vcpu(pv_vcpus(vm)[i], c);
 		if (ret)
 			return ret;
 	}
 	end = c->pos;
-	c->pos = PVST_TOTAL_AT;
+	c->pos = PV_STATE_TOTAL_AT;
 	vpmu_state_put(c, end, 4);
 	c->pos = end;
 	return c->error;
 }
 
 /* Bracket the whole, so that all is of one instant; totals up to now. */
-static void pvst_hold(struct vpmu_pv_vm *vm, bool hold)
+static void pv_state_hold(struct vpmu_pv_vm *vm, bool hold)
 {
 	struct pv_event *ev;
 	struct vpmu_pv *v;
@@ -212,7 +212,7 @@ static void pvst_hold(struct vpmu_pv_vm *vm, bool hold)
 	for (i = 0; hold && i < vm->n_events; i++) {
 		ev = pv_event_at(vm, i);
 		if (ev->vcpu)
-			vpmu_pvs_fold(pv_vcpus(vm)[ev->vcpu - 1], ev);
+			vpmu_pv_counter_fold(pv_vcpus(vm)[ev->vcpu - 1], ev);
 	}
 }
 
@@ -222,8 +222,8 @@ int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used)
 	int ret;
 
 	memset(&c, 0, sizeof(c));
-	pvst_hold(vm, true);
-	ret = pvst_put_all(vm, &c);
+	pv_state_hold(vm, true);
+	ret = pv_state_put_all(vm, &c);
 	*used = c.pos;
 	if (!ret && buf) {
 		ret = -VPMU_E2BIG;
@@ -231,18 +231,18 @@ int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used)
 			memset(&c, 0, sizeof(c));
 			c.data = buf;
 			c.size = size;
-			ret = pvst_put_all(vm, &c);
+			ret = pv_state_put_all(vm, &c);
 		}
 	}
-	pvst_hold(vm, false);
+	pv_state_hold(vm, false);
 	return ret;
 }
 
 /* Load: first everything is checked */
 
 /* Says what the guest has had and does not have here. */
-static int pvst_unfit(const struct pvst_image *im, const char *what, uint64_t asked,
-		      uint64_t available)
+static int pv_state_unfit(const struct pv_state_image *im, const char *what, uint64_t asked,
+			  uint64_t available)
 {
 	im->refused->what = what;
 	im->refused->asked = asked;
@@ -250,14 +250,14 @@ static int pvst_unfit(const struct pvst_image *im, const char *what, uint64_t as
 	return -VPMU_EINVAL;
 }
 
-static int pvst_newer(const struct pvst_image *im, const char *what, uint64_t asked,
-		      uint64_t available)
+static int pv_state_newer(const struct pv_state_image *im, const char *what, uint64_t asked,
+			  uint64_t available)
 {
-	(void)pvst_unfit(im, what, asked, available);
+	(void)pv_state_unfit(im, what, asked, available);
 	return -VPMU_ENOSYS;
 }
 
-static uint64_t pvst_peek(const uint8_t *at, unsigned int bytes)
+static uint64_t pv_state_peek(const uint8_t *at, unsigned int bytes)
 {
 	uint64_t value = 0;
 
@@ -266,7 +266,7 @@ static uint64_t pvst_peek(const uint8_t *at, unsigned int bytes)
 	return value;
 }
 
-static void pvst_cursor(struct vpmu_state_cursor *c, const uint8_t *at, size_t size)
+static void pv_state_cursor(struct vpmu_state_cursor *c, const uint8_t *at, size_t size)
 {
 	memset(c, 0, sizeof(*c));
 	c->data = (uint8_t *)at;
@@ -274,14 +274,15 @@ static void pvst_cursor(struct vpmu_state_cursor *c, const uint8_t *at, size_t s
 }
 
 /* Number @n of the events of a saved state; false: reserved bytes are in use. */
-static bool pvst_get_event(const struct pvst_image *im, uint32_t n, struct pvst_event *out)
+static bool pv_state_get_event(const struct pv_state_image *im, uint32_t n,
+			       struct pv_state_event *out)
 {
 	struct pv_event *ev = &out->ev;
 	struct vpmu_state_cursor c;
 	uint64_t throttled;
 
 	memset(out, 0, sizeof(*out));
-	pvst_cursor(&c, im->events + (size_t)n * PVST_EVENT_BYTES, PVST_EVENT_BYTES);
+	pv_state_cursor(&c, im->events + (size_t)n * PV_STATE_EVENT_BYTES, PV_STATE_EVENT_BYTES);
 	out->index = (uint32_t)vpmu_state_get(&c, 4);
 	ev->id = (uint32_t)vpmu_state_get(&c, 4);
 	ev->abi = (uint8_t)vpmu_state_get(&c, 1);
@@ -310,17 +311,17 @@ static bool pvst_get_event(const struct pvst_image *im, uint32_t n, struct pvst_
 }
 
 /* The event of a saved state with @index; they rise. */
-static bool pvst_find_event(const struct pvst_image *im, uint32_t index,
-			    struct pvst_event *out)
+static bool pv_state_find_event(const struct pv_state_image *im, uint32_t index,
+				struct pv_state_event *out)
 {
 	uint32_t low = 0, high = im->n_events;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
-		uint64_t here = pvst_peek(im->events + (size_t)mid * PVST_EVENT_BYTES, 4);
+		uint64_t here = pv_state_peek(im->events + (size_t)mid * PV_STATE_EVENT_BYTES, 4);
 
 		if (here == index)
-			return pvst_get_event(im, mid, out);
+			return pv_state_get_event(im, mid, out);
 		if (here < index)
 			low = mid + 1;
 		else
@@ -329,7 +330,7 @@ static bool pvst_find_event(const struct pvst_image *im, uint32_t index,
 	return false;
 }
 
-static bool pvst_check_version(const struct vpmu_pv_vm *vm, const struct pvst_event *e)
+static bool pv_state_check_version(const struct vpmu_pv_vm *vm, const struct pv_state_event *e)
 {
 	const struct pv_event *ev = &e->ev;
 
@@ -345,7 +346,7 @@ static bool pvst_check_version(const struct vpmu_pv_vm *vm, const struct pvst_ev
 }
 
 /* What it counts need not be counted here, but must be something once opened. */
-static bool pvst_check_what(const struct vpmu_pv_vm *vm, const struct pv_event *ev)
+static bool pv_state_check_what(const struct vpmu_pv_vm *vm, const struct pv_event *ev)
 {
 	const uint32_t rings = VPMU_PV_EVENT_EXCLUDE_USER | VPMU_PV_EVENT_EXCLUDE_KERNEL;
 	const uint32_t whose = VPMU_PV_EVENT_EXCLUDE_HOST | VPMU_PV_EVENT_EXCLUDE_GUEST;
@@ -363,20 +364,20 @@ static bool pvst_check_what(const struct vpmu_pv_vm *vm, const struct pv_event *
 	       (w->type == VPMU_PV_TYPE_RAW && !(w->config & ~vm->select));
 }
 
-static bool pvst_check_numbers(const struct pv_event *ev)
+static bool pv_state_check_numbers(const struct pv_event *ev)
 {
-	return ev->enabled <= PVST_TIME_MAX && ev->running <= ev->enabled &&
+	return ev->enabled <= PV_STATE_TIME_MAX && ev->running <= ev->enabled &&
 	       ev->period <= VPMU_PV_LEFT_MAX && ev->left <= VPMU_PV_LEFT_MAX &&
 	       (ev->left || !ev->period) && ev->loss <= VPMU_LOSS_NOT_COUNTED;
 }
 
-static bool pvst_check_place(const struct vpmu_pv_vm *vm, const struct pvst_image *im,
-			     const struct pv_event *ev)
+static bool pv_state_check_place(const struct vpmu_pv_vm *vm, const struct pv_state_image *im,
+				 const struct pv_event *ev)
 {
-	struct pvst_event leader;
+	struct pv_state_event leader;
 
 	if (ev->leader) {
-		if (!pvst_find_event(im, ev->leader - 1, &leader) || leader.ev.leader ||
+		if (!pv_state_find_event(im, ev->leader - 1, &leader) || leader.ev.leader ||
 		    leader.ev.abi != VPMU_PV_ABI_2 ||
 		    (ev->vcpu && leader.ev.vcpu != ev->vcpu))
 			return false;
@@ -387,47 +388,47 @@ static bool pvst_check_place(const struct vpmu_pv_vm *vm, const struct pvst_imag
 }
 
 /* No other event before number @n has its id (version 1), or its slot. */
-static bool pvst_check_alone(const struct pvst_image *im, uint32_t n,
-			     const struct pv_event *ev)
+static bool pv_state_check_alone(const struct pv_state_image *im, uint32_t n,
+				 const struct pv_event *ev)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		const uint8_t *at = im->events + (size_t)i * PVST_EVENT_BYTES;
+		const uint8_t *at = im->events + (size_t)i * PV_STATE_EVENT_BYTES;
 
-		if (ev->abi == VPMU_PV_ABI_1 && at[PVST_WHERE_AT] == VPMU_PV_ABI_1 &&
-		    pvst_peek(at + PVST_ID_AT, 4) == ev->id)
+		if (ev->abi == VPMU_PV_ABI_1 && at[PV_STATE_WHERE_AT] == VPMU_PV_ABI_1 &&
+		    pv_state_peek(at + PV_STATE_ID_AT, 4) == ev->id)
 			return false;
-		if (ev->vcpu && at[PVST_WHERE_AT + 1] == ev->slot &&
-		    pvst_peek(at + PVST_WHERE_AT + 4, 4) == ev->vcpu)
+		if (ev->vcpu && at[PV_STATE_WHERE_AT + 1] == ev->slot &&
+		    pv_state_peek(at + PV_STATE_WHERE_AT + 4, 4) == ev->vcpu)
 			return false;
 	}
 	return true;
 }
 
-static int pvst_check_events(const struct vpmu_pv_vm *vm, const struct pvst_image *im)
+static int pv_state_check_events(const struct vpmu_pv_vm *vm, const struct pv_state_image *im)
 {
-	struct pvst_event e;
+	struct pv_state_event e;
 	uint32_t n, next = 0;
 
 	for (n = 0; n < im->n_events; n++) {
-		if (!pvst_get_event(im, n, &e))
+		if (!pv_state_get_event(im, n, &e))
 			return -VPMU_EINVAL;
 		if (e.ev.abi & ~vm->abi)
-			return pvst_unfit(im, "versions of the interface", e.ev.abi,
-					  vm->abi);
+			return pv_state_unfit(im, "versions of the interface", e.ev.abi,
+					      vm->abi);
 		if (e.index < next || e.index >= vm->n_events ||
-		    !pvst_check_version(vm, &e) || !pvst_check_what(vm, &e.ev) ||
-		    !pvst_check_numbers(&e.ev) || !pvst_check_place(vm, im, &e.ev) ||
-		    !pvst_check_alone(im, n, &e.ev))
+		    !pv_state_check_version(vm, &e) || !pv_state_check_what(vm, &e.ev) ||
+		    !pv_state_check_numbers(&e.ev) || !pv_state_check_place(vm, im, &e.ev) ||
+		    !pv_state_check_alone(im, n, &e.ev))
 			return -VPMU_EINVAL;
 		next = e.index + 1;
 	}
 	return 0;
 }
 
-static int pvst_get_vm(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
-		       struct pvst_image *im)
+static int pv_state_get_vm(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
+			   struct pv_state_image *im)
 {
 	uint64_t n_events = vpmu_state_get(c, 4), n_slots = vpmu_state_get(c, 4);
 	uint32_t i;
@@ -435,25 +436,26 @@ static int pvst_get_vm(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 	im->n_events = (uint32_t)vpmu_state_get(c, 4);
 	im->n_told = (uint32_t)vpmu_state_get(c, 4);
 	if (n_events > vm->n_events)
-		return pvst_unfit(im, "events of a VM", n_events, vm->n_events);
+		return pv_state_unfit(im, "events of a VM", n_events, vm->n_events);
 	if (n_slots > vm->n_slots)
-		return pvst_unfit(im, "events enabled on a vCPU", n_slots,
-				  vm->n_slots);
+		return pv_state_unfit(im, "events enabled on a vCPU", n_slots,
+				      vm->n_slots);
 	if (c->error || im->seen || im->n_events > n_events || im->n_told > VPMU_TOLD_MAX ||
-	    c->size != PVST_FIXED_BYTES + (size_t)im->n_events * PVST_EVENT_BYTES +
-		       im->n_told * PVST_TOLD_BYTES)
+	    c->size != PV_STATE_FIXED_BYTES + (size_t)im->n_events * PV_STATE_EVENT_BYTES +
+	    im->n_told * PV_STATE_TOLD_BYTES)
 		return -VPMU_EINVAL;
 	im->seen = true;
 	im->events = c->data + c->pos;
-	im->told = im->events + (size_t)im->n_events * PVST_EVENT_BYTES;
+	im->told = im->events + (size_t)im->n_events * PV_STATE_EVENT_BYTES;
 	for (i = 0; i < im->n_told; i++)
-		if (pvst_peek(im->told + i * PVST_TOLD_BYTES, 8) & ~vm->select)
+		if (pv_state_peek(im->told + i * PV_STATE_TOLD_BYTES, 8) & ~vm->select)
 			return -VPMU_EINVAL;
-	return pvst_check_events(vm, im);
+	return pv_state_check_events(vm, im);
 }
 
 /* The fields of a vCPU's section, which is whole. */
-static bool pvst_get_vcpu(struct vpmu_state_cursor *c, uint64_t version, struct pvst_vcpu *out)
+static bool pv_state_get_vcpu(struct vpmu_state_cursor *c, uint64_t version,
+			      struct pv_state_vcpu *out)
 {
 	size_t fixed;
 	uint64_t vector;
@@ -467,30 +469,31 @@ static bool pvst_get_vcpu(struct vpmu_state_cursor *c, uint64_t version, struct 
 	out->bytes = (uint32_t)vpmu_state_get(c, 4);
 	if (c->error || vector > 255 || out->n_slots > VPMU_PV_SLOTS)
 		return false;
-	fixed = PVST_VCPU_BYTES + out->n_slots * PVST_SLOT_BYTES;
+	fixed = PV_STATE_VCPU_BYTES + out->n_slots * PV_STATE_SLOT_BYTES;
 	if (c->size < fixed || out->bytes > c->size - fixed)
 		return false;
 	fixed += out->bytes;
-	if (version == PVST_VERSION && c->size != fixed)
+	if (version == PV_STATE_VERSION && c->size != fixed)
 		return false;
-	if (version == PVST_VCPU_BRANCHES) {
-		pvst_cursor(&out->branches, c->data + fixed, c->size - fixed);
+	if (version == PV_STATE_VCPU_BRANCHES) {
+		pv_state_cursor(&out->branches, c->data + fixed, c->size - fixed);
 		out->branches_gpa = vpmu_state_get(&out->branches, 8);
 		out->branches.pos = 0;
 	}
 	out->slots = c->data + c->pos;
-	out->provider = out->slots + out->n_slots * PVST_SLOT_BYTES;
+	out->provider = out->slots + out->n_slots * PV_STATE_SLOT_BYTES;
 	return true;
 }
 
 /* Whether every event that is enabled on this vCPU can be there. */
-static bool pvst_check_attached(const struct pvst_image *im, const struct pvst_vcpu *vcpu)
+static bool pv_state_check_attached(const struct pv_state_image *im,
+				    const struct pv_state_vcpu *vcpu)
 {
-	struct pvst_event e;
+	struct pv_state_event e;
 	uint32_t n;
 
 	for (n = 0; n < im->n_events; n++) {
-		if (!pvst_get_event(im, n, &e) || e.ev.vcpu != vcpu->number + 1)
+		if (!pv_state_get_event(im, n, &e) || e.ev.vcpu != vcpu->number + 1)
 			continue;
 		if (e.ev.slot >= vcpu->n_slots ||
 		    (e.ev.abi == VPMU_PV_ABI_2 && !vcpu->page_gpa))
@@ -499,42 +502,43 @@ static bool pvst_check_attached(const struct pvst_image *im, const struct pvst_v
 	return true;
 }
 
-static bool pvst_check_branches(const struct vpmu_pv_vm *vm, const struct pvst_vcpu *vcpu)
+static bool pv_state_check_branches(const struct vpmu_pv_vm *vm, const struct pv_state_vcpu *vcpu)
 {
 	struct vpmu_state_cursor c = vcpu->branches;
 
 	return !c.data || (vm->features & VPMU_PV_HAS_BRANCHES && vcpu->branches_gpa &&
-			   vpmu_pvb_check(&c));
+			   vpmu_pv_branch_check(&c));
 }
 
-static int pvst_check_vcpu(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
-			   uint64_t version, struct pvst_image *im)
+static int pv_state_check_vcpu(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
+			       uint64_t version, struct pv_state_image *im)
 {
-	struct pvst_vcpu vcpu;
+	struct pv_state_vcpu vcpu;
 	const struct vpmu_pv *v;
 	uint32_t s;
 
-	if (!im->seen || !pvst_get_vcpu(c, version, &vcpu) ||
+	if (!im->seen || !pv_state_get_vcpu(c, version, &vcpu) ||
 	    (im->n_vcpus && vcpu.number <= im->last_vcpu))
 		return -VPMU_EINVAL;
 	v = vcpu.number < vm->n_vcpus ? pv_vcpus((struct vpmu_pv_vm *)vm)[vcpu.number] : NULL;
 	if (!v)
-		return pvst_unfit(im, "a vCPU of this number", vcpu.number, vm->n_vcpus);
-	if (vcpu.n_slots > vm->n_slots || (vcpu.bytes && !pvst_saves_provider(v)))
+		return pv_state_unfit(im, "a vCPU of this number", vcpu.number, vm->n_vcpus);
+	if (vcpu.n_slots > vm->n_slots || (vcpu.bytes && !pv_state_saves_provider(v)))
 		return -VPMU_EINVAL;
 	if (vcpu.vector && !(vm->features & VPMU_PV_HAS_VECTOR))
-		return pvst_unfit(im, "an interrupt vector of the guest's choice", vcpu.vector, 0);
+		return pv_state_unfit(im, "an interrupt vector of the guest's choice",
+				      vcpu.vector, 0);
 	if (vcpu.page_gpa && !(vm->abi & VPMU_PV_ABI_2))
-		return pvst_unfit(im, "versions of the interface", VPMU_PV_ABI_2, vm->abi);
+		return pv_state_unfit(im, "versions of the interface", VPMU_PV_ABI_2, vm->abi);
 	if (vcpu.vector && (vcpu.vector < 32 || !vcpu.page_gpa))
 		return -VPMU_EINVAL;
 	if (!vpmu_pv_range(vcpu.page_gpa, PV_PAGE, PV_PAGE))
 		return -VPMU_EINVAL;
 	for (s = 0; s < vcpu.n_slots; s++)
-		if (pvst_peek(vcpu.slots + s * PVST_SLOT_BYTES, 1) & 1 ||
-		    pvst_peek(vcpu.slots + s * PVST_SLOT_BYTES + 12, 4))
+		if (pv_state_peek(vcpu.slots + s * PV_STATE_SLOT_BYTES, 1) & 1 ||
+		    pv_state_peek(vcpu.slots + s * PV_STATE_SLOT_BYTES + 12, 4))
 			return -VPMU_EINVAL;
-	if (!pvst_check_attached(im, &vcpu) || !pvst_check_branches(vm, &vcpu))
+	if (!pv_state_check_attached(im, &vcpu) || !pv_state_check_branches(vm, &vcpu))
 		return -VPMU_EINVAL;
 	im->n_vcpus++;
 	im->last_vcpu = vcpu.number;
@@ -543,7 +547,7 @@ static int pvst_check_vcpu(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor
 
 /* Then it is put in place; failures from here on leave a VM as after RESET */
 
-static bool pvst_load_event(struct vpmu_pv *v, const struct pvst_event *e)
+static bool pv_state_load_event(struct vpmu_pv *v, const struct pv_state_event *e)
 {
 	struct vpmu_pv_vm *vm = v->vm;
 	struct pv_event *ev = pv_event_at(vm, e->index);
@@ -555,66 +559,66 @@ static bool pvst_load_event(struct vpmu_pv *v, const struct pvst_event *e)
 	ev->slot = 0;
 	ev->throttled = false;
 	ev->loss = VPMU_LOSS_NONE;
-	if (vpmu_pve_translate(vm, &ev->what, &wrong))
+	if (vpmu_pv_event_translate(vm, &ev->what, &wrong))
 		ev->reason = VPMU_LOSS_NOT_COUNTED;
 	else
-		ev->reason = (uint8_t)vpmu_pve_refused(v, &ev->what);
+		ev->reason = (uint8_t)vpmu_pv_event_refused(v, &ev->what);
 	if (ev->abi != VPMU_PV_ABI_1)
 		return true;
 	ev->at = v->ops->gpa_map(v->ctx, ev->gpa, ev->at_bytes);
 	return ev->at;
 }
 
-static bool pvst_load_events(struct vpmu_pv_vm *vm, const struct pvst_image *im)
+static bool pv_state_load_events(struct vpmu_pv_vm *vm, const struct pv_state_image *im)
 {
-	struct pvst_event e;
+	struct pv_state_event e;
 	struct vpmu_pv *v = NULL;
 	uint32_t i;
 
 	for (i = 0; i < vm->n_vcpus && !v; i++)
 		v = pv_vcpus(vm)[i];
 	for (i = 0; i < im->n_events; i++)
-		if (!v || !pvst_get_event(im, i, &e) || !pvst_load_event(v, &e))
+		if (!v || !pv_state_get_event(im, i, &e) || !pv_state_load_event(v, &e))
 			return false;
 	for (i = 0; i < vm->n_events; i++)
 		if (pv_event_at(vm, i)->leader)
 			pv_event_at(vm, i)->leader_serial =
 				pv_event_at(vm, pv_event_at(vm, i)->leader - 1)->serial;
-	vm->n_told = im->n_told;
+	vm->n_uncounted = im->n_told;
 	for (i = 0; i < im->n_told; i++) {
-		vm->told[i].select = pvst_peek(im->told + i * PVST_TOLD_BYTES, 8);
-		vm->told[i].times = pvst_peek(im->told + i * PVST_TOLD_BYTES + 8, 8);
+		vm->uncounted[i].select = pv_state_peek(im->told + i * PV_STATE_TOLD_BYTES, 8);
+		vm->uncounted[i].times = pv_state_peek(im->told + i * PV_STATE_TOLD_BYTES + 8, 8);
 	}
 	return true;
 }
 
 /* Leaders (@members false), and then the others. */
-static void pvst_attach(struct vpmu_pv *v, const struct pvst_image *im,
-			const struct pvst_vcpu *vcpu, bool members)
+static void pv_state_attach(struct vpmu_pv *v, const struct pv_state_image *im,
+			    const struct pv_state_vcpu *vcpu, bool members)
 {
 	struct pv_restore was;
-	struct pvst_event e;
+	struct pv_state_event e;
 	uint32_t n;
 
 	for (n = 0; n < im->n_events; n++) {
 		const uint8_t *slot;
 
-		if (!pvst_get_event(im, n, &e) || e.ev.vcpu != v->number + 1 ||
+		if (!pv_state_get_event(im, n, &e) || e.ev.vcpu != v->number + 1 ||
 		    (e.ev.leader != 0) != members)
 			continue;
-		slot = vcpu->slots + e.ev.slot * PVST_SLOT_BYTES;
-		was.n_over = (uint32_t)pvst_peek(slot + 4, 4);
-		was.late = (uint32_t)pvst_peek(slot + 8, 4);
+		slot = vcpu->slots + e.ev.slot * PV_STATE_SLOT_BYTES;
+		was.n_over = (uint32_t)pv_state_peek(slot + 4, 4);
+		was.late = (uint32_t)pv_state_peek(slot + 8, 4);
 		was.throttled = e.ev.throttled;
 		was.loss = e.ev.loss;
-		vpmu_pvs_restore(v, pv_event_at(v->vm, e.index), e.ev.slot, &was);
+		vpmu_pv_slot_restore(v, pv_event_at(v->vm, e.index), e.ev.slot, &was);
 		if (was.late)
 			v->ops->kick(v->ctx);
 	}
 }
 
-static int pvst_load_vcpu(struct vpmu_pv *v, const struct pvst_image *im,
-			  struct pvst_vcpu *vcpu)
+static int pv_state_load_vcpu(struct vpmu_pv *v, const struct pv_state_image *im,
+			      struct pv_state_vcpu *vcpu)
 {
 	uint32_t s;
 	int ret;
@@ -624,7 +628,7 @@ static int pvst_load_vcpu(struct vpmu_pv *v, const struct pvst_image *im,
 		if (ret)
 			return ret;
 	}
-	if (!vpmu_pvs_map(v, vcpu->page_gpa, vcpu->branches_gpa, &v->page)) {
+	if (!vpmu_pv_memory_map(v, vcpu->page_gpa, vcpu->branches_gpa, &v->page)) {
 		memset(&v->page, 0, sizeof(v->page));
 		return -VPMU_EFAULT;
 	}
@@ -632,24 +636,24 @@ static int pvst_load_vcpu(struct vpmu_pv *v, const struct pvst_image *im,
 	v->branches_gpa = vcpu->branches_gpa;
 	v->vector = vcpu->vector;
 	for (s = 0; s < vcpu->n_slots; s++)
-		v->slot[s].seq = (uint32_t)pvst_peek(vcpu->slots + s * PVST_SLOT_BYTES, 4);
-	vpmu_pvs_begin(v);
+		v->slot[s].seq = (uint32_t)pv_state_peek(vcpu->slots + s * PV_STATE_SLOT_BYTES, 4);
+	vpmu_pv_batch_begin(v);
 	pv_lock(v);
-	pvst_attach(v, im, vcpu, false);
-	pvst_attach(v, im, vcpu, true);
+	pv_state_attach(v, im, vcpu, false);
+	pv_state_attach(v, im, vcpu, true);
 	pv_unlock(v);
-	vpmu_pvs_end(v);
+	vpmu_pv_batch_end(v);
 	if (vcpu->branches.data)
-		vpmu_pvb_load(v, &vcpu->branches);
+		vpmu_pv_branch_load(v, &vcpu->branches);
 	return 0;
 }
 
 /* One section at the cursor, which is moved behind it: checked, or (@load) put in place. */
-static int pvst_section(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
-			struct pvst_image *im, bool load)
+static int pv_state_section(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
+			    struct pv_state_image *im, bool load)
 {
 	struct vpmu_state_cursor body;
-	struct pvst_vcpu vcpu;
+	struct pv_state_vcpu vcpu;
 	uint64_t id = vpmu_state_get(c, 4);
 	uint64_t version = vpmu_state_get(c, 2);
 	uint64_t flags = vpmu_state_get(c, 2);
@@ -659,27 +663,27 @@ static int pvst_section(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 
 	if (c->error || zero || padded > c->size - c->pos)
 		return -VPMU_EINVAL;
-	pvst_cursor(&body, c->data + c->pos, (size_t)bytes);
+	pv_state_cursor(&body, c->data + c->pos, (size_t)bytes);
 	c->pos += (size_t)padded;
 	im->refused->asked = id; /* where the damage is, if it is that */
 	if (id != VPMU_STATE_PV && id != VPMU_STATE_PV_VCPU)
 		return flags & VPMU_STATE_MANDATORY ?
-		       pvst_newer(im, "a feature that is not known here, section", id, 0) : 0;
-	known = id == VPMU_STATE_PV ? PVST_VERSION : PVST_VCPU_BRANCHES;
+		       pv_state_newer(im, "a feature that is not known here, section", id, 0) : 0;
+	known = id == VPMU_STATE_PV ? PV_STATE_VERSION : PV_STATE_VCPU_BRANCHES;
 	if (version > known)
-		return pvst_newer(im, "version of a section", version, known);
+		return pv_state_newer(im, "version of a section", version, known);
 	if (!load)
-		return id == VPMU_STATE_PV ? pvst_get_vm(vm, &body, im)
-					   : pvst_check_vcpu(vm, &body, version, im);
+		return id == VPMU_STATE_PV ? pv_state_get_vm(vm, &body, im)
+					   : pv_state_check_vcpu(vm, &body, version, im);
 	if (id == VPMU_STATE_PV)
-		return pvst_load_events(vm, im) ? 0 : -VPMU_EFAULT;
-	if (!pvst_get_vcpu(&body, version, &vcpu))
+		return pv_state_load_events(vm, im) ? 0 : -VPMU_EFAULT;
+	if (!pv_state_get_vcpu(&body, version, &vcpu))
 		return -VPMU_EINVAL;
-	return pvst_load_vcpu(pv_vcpus(vm)[vcpu.number], im, &vcpu);
+	return pv_state_load_vcpu(pv_vcpus(vm)[vcpu.number], im, &vcpu);
 }
 
-static int pvst_header(struct vpmu_state_cursor *c, const struct pvst_image *im,
-		       uint64_t *sections)
+static int pv_state_header(struct vpmu_state_cursor *c, const struct pv_state_image *im,
+			   uint64_t *sections)
 {
 	uint64_t magic = vpmu_state_get(c, 4);
 	uint64_t version = vpmu_state_get(c, 4);
@@ -689,32 +693,32 @@ static int pvst_header(struct vpmu_state_cursor *c, const struct pvst_image *im,
 	if (c->error || magic != VPMU_STATE_MAGIC)
 		return -VPMU_EINVAL;
 	if (version > VPMU_STATE_VERSION)
-		return pvst_newer(im, "version of the format", version, VPMU_STATE_VERSION);
-	if (!version || total > c->size || total < PVST_HEAD_BYTES ||
-	    *sections > (total - PVST_HEAD_BYTES) / PVST_SECTION_BYTES)
-		return -VPMU_EINVAL;
+		return pv_state_newer(im, "version of the format", version, VPMU_STATE_VERSION);
+	if (!version || total > c->size || total < PV_STATE_HEAD_BYTES ||
+	    *sections > (total - PV_STATE_HEAD_BYTES) / PV_STATE_SECTION_BYTES)
+	    return -VPMU_EINVAL;
 	c->size = (size_t)total;
 	return 0;
 }
 
-static int pvst_walk(struct vpmu_pv_vm *vm, const void *buf, size_t size,
-		     struct pvst_image *im, bool load)
+static int pv_state_walk(struct vpmu_pv_vm *vm, const void *buf, size_t size,
+			 struct pv_state_image *im, bool load)
 {
 	struct vpmu_state_cursor c;
 	uint64_t sections;
 	int ret;
 
-	pvst_cursor(&c, buf, size);
-	ret = pvst_header(&c, im, &sections);
+	pv_state_cursor(&c, buf, size);
+	ret = pv_state_header(&c, im, &sections);
 	for (; !ret && sections; sections--)
-		ret = pvst_section(vm, &c, im, load);
+		ret = pv_state_section(vm, &c, im, load);
 	if (!ret && c.pos != c.size)
 		ret = -VPMU_EINVAL;
 	return ret;
 }
 
 /* Every vCPU on which something is enabled has its section. */
-static bool pvst_complete(const struct pvst_image *im, const struct vpmu_pv_vm *vm)
+static bool pv_state_complete(const struct pv_state_image *im, const struct vpmu_pv_vm *vm)
 {
 	uint32_t i, n = 0;
 
@@ -730,24 +734,25 @@ const struct vpmu_error *vpmu_pv_vm_refused(const struct vpmu_pv_vm *vm)
 
 int vpmu_pv_vm_load(struct vpmu_pv_vm *vm, const void *buf, size_t size)
 {
-	struct pvst_image im;
+	struct pv_state_image im;
 	int ret;
 
 	memset(&im, 0, sizeof(im));
 	memset(&vm->refused, 0, sizeof(vm->refused));
 	im.refused = &vm->refused;
-	ret = pvst_walk(vm, buf, size, &im, false);
-	if (!ret && !pvst_complete(&im, vm))
-		ret = pvst_unfit(&im, "vCPUs are in the state", im.n_vcpus, vm->n_vcpus);
+	ret = pv_state_walk(vm, buf, size, &im, false);
+	if (!ret && !pv_state_complete(&im, vm))
+		ret = pv_state_unfit(&im, "vCPUs are in the state", im.n_vcpus, vm->n_vcpus);
 	if (ret && !vm->refused.what)
 		vm->refused.what = "the state is damaged, in section";
 	if (ret)
 		return ret;
 	vpmu_pv_vm_reset(vm);
-	ret = pvst_walk(vm, buf, size, &im, true);
+	ret = pv_state_walk(vm, buf, size, &im, true);
 	if (ret) {
-		(void)pvst_unfit(&im, "memory that the guest has shared, or the host's totals", 1,
-				 0);
+		(void)pv_state_unfit(&im,
+				     "memory that the guest has shared, or the host's totals", 1,
+				     0);
 		vpmu_pv_vm_reset(vm);
 	}
 	return ret;

@@ -78,10 +78,10 @@ static int64_t pv1_insert(struct vpmu_pv *v, const struct pv_what *what, uint32_
 	int64_t ret = 0;
 
 	pv_lock(v);
-	if (vpmu_pve_find(v->vm, VPMU_PV_ABI_1, id)) {
+	if (vpmu_pv_event_find(v->vm, VPMU_PV_ABI_1, id)) {
 		ret = -VPMU_PV_EEXIST;
 	} else {
-		ev = vpmu_pve_take(v->vm, VPMU_PV_ABI_1, id, what);
+		ev = vpmu_pv_event_take(v->vm, VPMU_PV_ABI_1, id, what);
 		if (!ev) {
 			ret = -VPMU_PV_ENOSPC;
 		} else {
@@ -112,7 +112,7 @@ static int64_t pv1_open(struct vpmu_pv *v, const struct vpmu_hypercall *call)
 		return -VPMU_PV_ENXIO;
 	ret = pv1_what(&attr, &what);
 	if (!ret)
-		ret = vpmu_pve_check(v, &what, &wrong);
+		ret = vpmu_pv_event_check(v, &what, &wrong);
 	if (ret)
 		return ret;
 	memset(&at, 0, sizeof(at));
@@ -134,14 +134,14 @@ static int64_t pv1_enable(struct vpmu_pv *v, struct pv_event *ev)
 	int slot;
 
 	if (pv_here(v, ev)) { /* no change, but for one that was lost or throttled */
-		ev->left = vpmu_pvs_left(v, ev);
-		vpmu_pvs_enable(v, ev, ev->slot, false);
+		ev->left = vpmu_pv_counter_left(v, ev);
+		vpmu_pv_slot_enable(v, ev, ev->slot, false);
 		return 0;
 	}
-	slot = vpmu_pvs_choose(v, ev);
+	slot = vpmu_pv_slot_choose(v, ev);
 	if (slot < 0)
 		return -VPMU_PV_ENOSPC;
-	vpmu_pvs_enable(v, ev, (unsigned int)slot, false);
+	vpmu_pv_slot_enable(v, ev, (unsigned int)slot, false);
 	return 0;
 }
 
@@ -149,8 +149,8 @@ static int64_t pv1_enable(struct vpmu_pv *v, struct pv_event *ev)
 static int64_t pv1_sync(struct vpmu_pv *v, struct pv_event *ev)
 {
 	if (pv_here(v, ev))
-		vpmu_pvs_fold(v, ev);
-	vpmu_pvs_write_1(v, ev, 0);
+		vpmu_pv_counter_fold(v, ev);
+	vpmu_pv_page_write_1(v, ev, 0);
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int64_t pv1_disable(struct vpmu_pv *v, struct pv_event *ev)
 {
 	if (!pv_here(v, ev))
 		return pv1_sync(v, ev);
-	vpmu_pvs_disable(v, ev);
+	vpmu_pv_slot_disable(v, ev);
 	return 0;
 }
 
@@ -171,11 +171,11 @@ static int64_t pv1_event(struct vpmu_pv *v, uint64_t op, uint32_t id)
 	int64_t ret;
 
 	pv_lock(v);
-	ev = vpmu_pve_find(v->vm, VPMU_PV_ABI_1, id);
+	ev = vpmu_pv_event_find(v->vm, VPMU_PV_ABI_1, id);
 	if (!ev)
 		ret = -VPMU_PV_ENOENT;
 	else if (op == VPMU_PV1_CLOSE)
-		ret = vpmu_pve_close(v, ev, &at, &bytes);
+		ret = vpmu_pv_close(v, ev, &at, &bytes);
 	else if (ev->vcpu && !pv_here(v, ev))
 		ret = -VPMU_PV_EBUSY;
 	else if (op == VPMU_PV1_ENABLE)

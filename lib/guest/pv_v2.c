@@ -50,13 +50,13 @@ static int pv2_share(struct vpmu_pv *v, struct pv_setup *with)
 {
 	struct pv_pages old;
 
-	if (!vpmu_pvs_map(v, with->gpa, with->branches, &with->pages))
+	if (!vpmu_pv_memory_map(v, with->gpa, with->branches, &with->pages))
 		return -VPMU_PV_EADDRNOTAVAIL;
 	pv_lock(v);
-	vpmu_pvs_disable_all(v, VPMU_PV_ABI_2);
-	old = vpmu_pvs_replace(v, with);
+	vpmu_pv_slot_disable_all(v, VPMU_PV_ABI_2);
+	old = vpmu_pv_page_replace(v, with);
 	pv_unlock(v);
-	vpmu_pvs_unmap(v, &old);
+	vpmu_pv_memory_unmap(v, &old);
 	return 0;
 }
 
@@ -97,14 +97,14 @@ static int pv2_insert(struct vpmu_pv *v, const struct vpmu_pv_op *op,
 
 	*wrong = PV2_AT(u.open.leader);
 	if (op->u.open.leader) {
-		leader = vpmu_pve_find(v->vm, VPMU_PV_ABI_2, op->u.open.leader);
+		leader = vpmu_pv_event_find(v->vm, VPMU_PV_ABI_2, op->u.open.leader);
 		if (!leader || leader->leader)
 			return -VPMU_PV_EINVAL;
 	}
 	*wrong = PV2_AT(id);
-	if (vpmu_pve_find(v->vm, VPMU_PV_ABI_2, op->id))
+	if (vpmu_pv_event_find(v->vm, VPMU_PV_ABI_2, op->id))
 		return -VPMU_PV_EEXIST;
-	ev = vpmu_pve_take(v->vm, VPMU_PV_ABI_2, op->id, what);
+	ev = vpmu_pv_event_take(v->vm, VPMU_PV_ABI_2, op->id, what);
 	if (!ev)
 		return -VPMU_PV_ENOSPC;
 	if (leader) {
@@ -139,7 +139,7 @@ static int pv2_open(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *wr
 	what.flags = op->u.open.flags;
 	what.suppress = op->u.open.suppress;
 	what.config = op->u.open.config;
-	ret = vpmu_pve_check(v, &what, wrong);
+	ret = vpmu_pv_event_check(v, &what, wrong);
 	if (ret)
 		return ret;
 	pv_lock(v);
@@ -170,7 +170,7 @@ static uint32_t pv2_slot(const struct vpmu_pv *v, const struct vpmu_pv_op *op)
 static int pv2_check_slot(struct vpmu_pv *v, const struct pv_event *ev,
 			  const struct vpmu_pv_op *op, uint16_t *wrong)
 {
-	const struct pv_event *leader = vpmu_pve_leader(v->vm, ev);
+	const struct pv_event *leader = vpmu_pv_event_leader(v->vm, ev);
 
 	*wrong = PV2_AT(slot);
 	if (op->slot >= v->vm->n_slots || !v->page.slots)
@@ -195,7 +195,7 @@ static int pv2_enable(struct vpmu_pv *v, struct pv_event *ev, const struct vpmu_
 		return ret;
 	ev->left = op->u.enable.left;
 	ev->period = pv_period(v->vm, op->u.enable.period);
-	vpmu_pvs_enable(v, ev, pv2_slot(v, op), false);
+	vpmu_pv_slot_enable(v, ev, pv2_slot(v, op), false);
 	return 0;
 }
 
@@ -212,14 +212,14 @@ static int pv2_period(struct vpmu_pv *v, struct pv_event *ev, const struct vpmu_
 		return -VPMU_PV_EINVAL;
 	ev->left = op->u.enable.left;
 	ev->period = pv_period(v->vm, op->u.enable.period);
-	vpmu_pvs_enable(v, ev, ev->slot, true);
+	vpmu_pv_slot_enable(v, ev, ev->slot, true);
 	return 0;
 }
 
 /* An operation on an open event. L */
 static int pv2_event(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *wrong)
 {
-	struct pv_event *ev = vpmu_pve_find(v->vm, VPMU_PV_ABI_2, op->id);
+	struct pv_event *ev = vpmu_pv_event_find(v->vm, VPMU_PV_ABI_2, op->id);
 	uint32_t bytes;
 	void *at; /* events of version 2 have none */
 
@@ -227,7 +227,7 @@ static int pv2_event(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *w
 	if (!ev)
 		return -VPMU_PV_ENOENT;
 	if (op->op == VPMU_PV_CLOSE)
-		return vpmu_pve_close(v, ev, &at, &bytes);
+		return vpmu_pv_close(v, ev, &at, &bytes);
 	if (ev->vcpu && !pv_here(v, ev))
 		return -VPMU_PV_EBUSY;
 	switch (op->op) {
@@ -237,7 +237,7 @@ static int pv2_event(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *w
 		return pv2_period(v, ev, op, wrong);
 	case VPMU_PV_DISABLE:
 		if (ev->vcpu)
-			vpmu_pvs_disable(v, ev);
+			vpmu_pv_slot_disable(v, ev);
 		return 0;
 	default: /* READ */
 		if (!ev->vcpu)
@@ -253,7 +253,7 @@ static int pv2_resume(struct vpmu_pv *v, uint16_t *wrong)
 	if (!(v->vm->features & VPMU_PV_HAS_BRANCHES))
 		return -VPMU_PV_EOPNOTSUPP;
 	pv_lock(v);
-	vpmu_pvb_resume(v);
+	vpmu_pv_branch_resume(v);
 	pv_unlock(v);
 	return 0;
 }
@@ -335,7 +335,7 @@ int64_t vpmu_pv2_call(struct vpmu_pv *v, const struct vpmu_hypercall *call)
 	case VPMU_PV_OP_BATCH:
 		return pv2_batch(v, pv2_address(call));
 	case VPMU_PV_OP_RESET:
-		vpmu_pve_close_all(v);
+		vpmu_pv_close_all(v);
 		return 0;
 	default:
 		return -VPMU_PV_ENOSYS;
