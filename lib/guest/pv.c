@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The paravirtual PMU: configuration, RESET, queries. */
-#include "pv_internal.h"
+#include "pv_batch.h"
+#include "pv_close.h"
+#include "pv_counter.h"
+#include "pv_event.h"
+#include "pv_memory.h"
+#include "pv_page.h"
+#include "pv_slot.h"
 
 #define PV_EVENTS	512u
 #define PV_OVERFLOWS	1000u

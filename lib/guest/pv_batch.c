@@ -3,7 +3,12 @@
  * All that a call or a service does on a vCPU happens at one instant, between begin and end:
  * the end finds out which events do not count, writes results for the guest, and interrupts it.
  */
-#include "pv_internal.h"
+#include "pv_batch.h"
+#include "pv_branch.h"
+#include "pv_counter.h"
+#include "pv_event.h"
+#include "pv_page.h"
+#include "pv_slot.h"
 
 /* Give back what was made for events that are closed. */
 static void pv_batch_reap(struct vpmu_pv *v)

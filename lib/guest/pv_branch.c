@@ -7,7 +7,8 @@
  * as LBRs do that are frozen upon a PMI. Not in call-stack mode: the handler's
  * returns would then take away more than its calls had brought.
  */
-#include "pv_internal.h"
+#include "pv_branch.h"
+#include "pv_memory.h"
 
 #define PV_BRANCH_HEAD	offsetof(struct vpmu_pv_branches, entry)
 #define PV_BRANCH_ENTRY_WORDS	((size_t)6)

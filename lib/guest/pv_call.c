@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Hypercalls and the doorbell: their registers and answers. */
-#include "pv_internal.h"
+#include "pv_batch.h"
+#include "pv_call.h"
+#include "pv_memory.h"
 
 /* Outside of 64-bit mode the upper halves of registers are none. */
 static uint64_t call_register(const struct vpmu_hypercall *call, uint64_t value)

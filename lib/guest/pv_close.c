@@ -3,7 +3,10 @@
  * Events are closed, by any vCPU of the VM: the owner of one that is enabled elsewhere gives the
  * provider's event back at its next service.
  */
-#include "pv_internal.h"
+#include "pv_close.h"
+#include "pv_memory.h"
+#include "pv_page.h"
+#include "pv_slot.h"
 
 /* The event is another vCPU's: from now on nothing of it is. L */
 static void pv_close_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)

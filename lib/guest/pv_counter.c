@@ -5,7 +5,11 @@
  * When the guest's event is disabled it is parked: it stays, and is used again when the same
  * event is enabled there. What was parked for a whole slice is released.
  */
-#include "pv_internal.h"
+#include "pv_counter.h"
+#include "pv_event.h"
+
+/* As good as never: farther than a guest may ask for, near enough for any host. */
+#define PV_FAR		((uint64_t)1 << 62)
 
 #define PV_LATE_MAX	64 /* overflows that one service can find to be overdue */
 

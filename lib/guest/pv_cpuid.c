@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The CPUID leaves of the paravirtual PMU. */
-#include "pv_internal.h"
+#include "pv_vm.h"
 
 /* Leaf VPMU_CPUID_PV; see also the operation VERSION. */
 static void pv_leaf(const struct vpmu_pv *v, struct vpmu_cpuid *regs)

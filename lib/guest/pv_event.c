@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The VM's events by id, and the meaning of what the guest asks for. */
-#include "pv_internal.h"
+#include "pv_event.h"
 
 #define PV_EVENT_WRONG(field)	((uint16_t)offsetof(struct vpmu_pv_op, u.open.field))
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Ranges of guest memory, and the pages of it that stay mapped. */
-#include "pv_internal.h"
+#include "pv_memory.h"
 
 bool vpmu_pv_range(uint64_t gpa, uint32_t size, uint32_t align)
 {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The page that a vCPU shares with its guest, and version 1's structs. */
-#include "pv_internal.h"
+#include "pv_branch.h"
+#include "pv_counter.h"
+#include "pv_memory.h"
+#include "pv_page.h"
 
 #define PV_WORD(field)	(offsetof(struct vpmu_pv_page, field) / 4)
 #define PV_SLOT_WORDS	(sizeof(struct vpmu_pv_slot) / 4)

@@ -3,7 +3,10 @@
  * The slots of a vCPU: events are enabled in them and disabled, and their overflows and losses
  * are found.
  */
-#include "pv_internal.h"
+#include "pv_counter.h"
+#include "pv_event.h"
+#include "pv_page.h"
+#include "pv_slot.h"
 
 static uint64_t pv_slot_take(uint32_t *words)
 {

@@ -22,7 +22,12 @@
  *
  * What was parked is not saved: it is made when it is enabled.
  */
-#include "pv_internal.h"
+#include "pv_batch.h"
+#include "pv_branch.h"
+#include "pv_counter.h"
+#include "pv_event.h"
+#include "pv_memory.h"
+#include "pv_slot.h"
 
 #define PV_STATE_VERSION		1
 #define PV_STATE_VCPU_BRANCHES	2  /* version of a vCPU's section with branch records */

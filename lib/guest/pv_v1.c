@@ -4,7 +4,13 @@
  * docs/PV-ABI.md. Source: Linux mailing list, "The x86 kvm paravirt perf event
  * interface", June 2010.
  */
-#include "pv_internal.h"
+#include "pv_call.h"
+#include "pv_close.h"
+#include "pv_counter.h"
+#include "pv_event.h"
+#include "pv_memory.h"
+#include "pv_page.h"
+#include "pv_slot.h"
 
 /* Two registers make an address, in any mode. */
 static uint64_t pv1_address(const struct vpmu_hypercall *call)

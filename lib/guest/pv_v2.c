@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Operations of version 2. Source: docs/PV-ABI.md. */
-#include "pv_internal.h"
+#include "pv_branch.h"
+#include "pv_call.h"
+#include "pv_close.h"
+#include "pv_event.h"
+#include "pv_memory.h"
+#include "pv_page.h"
+#include "pv_slot.h"
 
 #define PV2_AT(field)	((uint16_t)offsetof(struct vpmu_pv_op, field))
 
