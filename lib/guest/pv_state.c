@@ -3,13 +3,13 @@
  * Saving and loading of the paravirtual PMU.
  *
  * Body of the section VPMU_STATE_PV, version 1:
- *   u32 n_events, n_slots (of the configuration); u32 events; u32 n_told
+ *   u32 n_events, n_slots (of the configuration); u32 events; u32 n_uncounted
  *   events times, by rising index, 96 bytes each:
  *     u32 index, id; u8 abi, slot, throttled, loss; u32 vcpu + 1, or 0
  *     u32 type, flags; u64 config; u32 index of its leader + 1, or 0; u32 overflows
  *     u64 count, enabled, running, period, left, address of a version 1 struct
  *     u16 generation; u8 bytes of that struct; u8 0; u32 branches that it suppresses
- *   n_told times u64 select, times
+ *   n_uncounted times u64 select, times
  *
  * Body of the section VPMU_STATE_PV_VCPU, version 1, one for each vCPU by rising
  * number:
@@ -20,7 +20,7 @@
  *     seq; u32 [0] recording [1] frozen; while recording 32 times u64 from, to, info,
  *     the newest first
  *
- * What was parked is not saved: it is made when it is enabled.
+ * Parked events of the provider are not saved: one is made when its event is enabled.
  */
 #include "pv_batch.h"
 #include "pv_branch.h"
@@ -29,30 +29,65 @@
 #include "pv_memory.h"
 #include "pv_slot.h"
 
-#define PV_STATE_VERSION		1
+#define PV_STATE_VERSION	1
 #define PV_STATE_VCPU_BRANCHES	2  /* version of a vCPU's section with branch records */
-#define PV_STATE_HEAD_BYTES		16
-#define PV_STATE_TOTAL_AT		8
+#define PV_STATE_HEAD_BYTES	16
+#define PV_STATE_TOTAL_AT	8
 #define PV_STATE_SECTION_BYTES	16
 #define PV_STATE_FIXED_BYTES	16
 #define PV_STATE_EVENT_BYTES	96
-#define PV_STATE_TOLD_BYTES		((size_t)16)
-#define PV_STATE_VCPU_BYTES		24
-#define PV_STATE_SLOT_BYTES		((size_t)16)
+#define PV_STATE_PAIR_BYTES	((size_t)16) /* of n_uncounted */
+#define PV_STATE_VCPU_BYTES	24
+#define PV_STATE_SLOT_BYTES	((size_t)16)
 #define PV_STATE_ID_AT		4  /* in an event: id, then abi and slot, then the vCPU */
-#define PV_STATE_WHERE_AT		8
-#define PV_STATE_TIME_MAX		((uint64_t)1 << 62)
+#define PV_STATE_WHERE_AT	8
+#define PV_STATE_TIME_MAX	((uint64_t)1 << 62)
 
 /* An event of a saved state. */
 struct pv_state_event {
 	struct pv_event ev;
 	uint32_t index;
+	uint8_t throttled, zero;
 };
 
-/* Where a saved state has what. */
+#define PV_STATE_FIELD(field) { offsetof(struct pv_state_event, field), \
+				sizeof(((struct pv_state_event *)NULL)->field) }
+
+/* Its fields, in the order in which they are saved, each in as many bytes as it has. */
+static const struct pv_state_field {
+	uint16_t at;
+	uint8_t bytes;
+} pv_state_fields[] = {
+	PV_STATE_FIELD(index),
+	PV_STATE_FIELD(ev.id),
+	PV_STATE_FIELD(ev.abi),
+	PV_STATE_FIELD(ev.slot),
+	PV_STATE_FIELD(throttled),
+	PV_STATE_FIELD(ev.loss),
+	PV_STATE_FIELD(ev.vcpu),
+	PV_STATE_FIELD(ev.what.type),
+	PV_STATE_FIELD(ev.what.flags),
+	PV_STATE_FIELD(ev.what.config),
+	PV_STATE_FIELD(ev.leader),
+	PV_STATE_FIELD(ev.overflows),
+	PV_STATE_FIELD(ev.count),
+	PV_STATE_FIELD(ev.enabled),
+	PV_STATE_FIELD(ev.running),
+	PV_STATE_FIELD(ev.period),
+	PV_STATE_FIELD(ev.left),
+	PV_STATE_FIELD(ev.gpa),
+	PV_STATE_FIELD(ev.generation),
+	PV_STATE_FIELD(ev.at_bytes),
+	PV_STATE_FIELD(zero),
+	PV_STATE_FIELD(ev.what.suppress),
+};
+
+#define PV_STATE_FIELDS (sizeof(pv_state_fields) / sizeof(pv_state_fields[0]))
+
+/* A saved state: where its parts are, and how far it has been checked. */
 struct pv_state_image {
-	const uint8_t *events, *told;
-	uint32_t n_events, n_told;
+	const uint8_t *events, *uncounted;
+	uint32_t n_events, n_uncounted;
 	bool seen;
 	uint32_t n_vcpus;     /* sections so far */
 	uint32_t last_vcpu;   /* number of the last one */
@@ -69,44 +104,80 @@ struct pv_state_vcpu {
 
 /* Save */
 
+static uint64_t pv_state_field_get(const struct pv_state_field *f,
+				   const struct pv_state_event *e)
+{
+	const uint8_t *at = (const uint8_t *)e + f->at;
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
+
+	switch (f->bytes) {
+	case 1:
+		return *at;
+	case 2:
+		memcpy(&two, at, 2);
+		return two;
+	case 4:
+		memcpy(&four, at, 4);
+		return four;
+	default:
+		memcpy(&eight, at, 8);
+		return eight;
+	}
+}
+
+static void pv_state_field_set(const struct pv_state_field *f, struct pv_state_event *e,
+			       uint64_t value)
+{
+	uint8_t *at = (uint8_t *)e + f->at;
+	uint16_t two = (uint16_t)value;
+	uint32_t four = (uint32_t)value;
+
+	switch (f->bytes) {
+	case 1:
+		*at = (uint8_t)value;
+		break;
+	case 2:
+		memcpy(at, &two, 2);
+		break;
+	case 4:
+		memcpy(at, &four, 4);
+		break;
+	default:
+		memcpy(at, &value, 8);
+		break;
+	}
+}
+
 static void pv_state_put_event(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c, uint32_t i)
 {
 	const struct pv_event *ev = pv_event_at(vm, i);
 	const struct pv_event *leader = vpmu_pv_event_leader(vm, ev);
-	uint64_t left = ev->left;
+	struct pv_state_event e;
+	unsigned int f;
 
+	memset(&e, 0, sizeof(e));
+	e.ev = *ev;
+	e.index = i;
+	e.throttled = ev->throttled;
 	if (ev->vcpu)
-		(void)vpmu_pv_counter_late(pv_vcpus(vm)[ev->vcpu - 1], ev, &left);
-	vpmu_state_put(c, i, 4);
-	vpmu_state_put(c, ev->id, 4);
-	vpmu_state_put(c, ev->abi, 1);
-	vpmu_state_put(c, ev->vcpu ? ev->slot : 0u, 1);
-	vpmu_state_put(c, ev->throttled, 1);
-	vpmu_state_put(c, ev->loss, 1);
-	vpmu_state_put(c, ev->vcpu, 4);
-	vpmu_state_put(c, ev->what.type, 4);
-	vpmu_state_put(c, ev->what.flags, 4);
-	vpmu_state_put(c, ev->what.config, 8);
-	vpmu_state_put(c, leader ? pv_index(vm, leader) + 1 : 0, 4);
-	vpmu_state_put(c, ev->overflows, 4);
-	vpmu_state_put(c, ev->count, 8);
-	vpmu_state_put(c, ev->enabled, 8);
-	vpmu_state_put(c, ev->running < ev->enabled ? ev->running : ev->enabled, 8);
-	vpmu_state_put(c, ev->period, 8);
-	vpmu_state_put(c, left, 8);
-	vpmu_state_put(c, ev->gpa, 8);
-	vpmu_state_put(c, ev->generation, 2);
-	vpmu_state_put(c, ev->at_bytes, 1);
-	vpmu_state_put(c, 0, 1);
-	vpmu_state_put(c, ev->what.suppress, 4);
+		(void)vpmu_pv_counter_late(pv_vcpus(vm)[ev->vcpu - 1], ev, &e.ev.left);
+	else
+		e.ev.slot = 0;
+	e.ev.leader = leader ? pv_index(vm, leader) + 1 : 0;
+	if (ev->running > ev->enabled)
+		e.ev.running = ev->enabled;
+	for (f = 0; f < PV_STATE_FIELDS; f++)
+		vpmu_state_put(c, pv_state_field_get(&pv_state_fields[f], &e),
+			       pv_state_fields[f].bytes);
 }
 
-static void pv_state_put_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
+static int pv_state_put_vm(struct vpmu_pv_vm *vm, uint32_t unit, struct vpmu_state_cursor *c)
 {
-	size_t head = vpmu_state_section_begin(c, VPMU_STATE_PV, PV_STATE_VERSION,
-					       VPMU_STATE_MANDATORY);
 	uint32_t i, n = 0;
 
+	(void)unit;
 	for (i = 0; i < vm->n_events; i++)
 		n += pv_event_at(vm, i)->abi != 0;
 	vpmu_state_put(c, vm->n_events, 4);
@@ -120,7 +191,7 @@ static void pv_state_put_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
 		vpmu_state_put(c, vm->uncounted[i].select, 8);
 		vpmu_state_put(c, vm->uncounted[i].times, 8);
 	}
-	vpmu_state_section_end(c, head);
+	return 0;
 }
 
 static bool pv_state_saves_provider(const struct vpmu_pv *v)
@@ -136,12 +207,10 @@ static int pv_state_provider_save(struct vpmu_pv *v, uint8_t *at, size_t room, s
 	return v->provider->ops->save(v->provider, at, room, used);
 }
 
-static int pv_state_put_vcpu(struct vpmu_pv *v, struct vpmu_state_cursor *c)
+static int pv_state_put_vcpu(struct vpmu_pv_vm *vm, uint32_t unit, struct vpmu_state_cursor *c)
 {
-	unsigned int version = v->branches_gpa ? PV_STATE_VCPU_BRANCHES : PV_STATE_VERSION;
-	size_t head = vpmu_state_section_begin(c, VPMU_STATE_PV_VCPU, version,
-					       VPMU_STATE_MANDATORY);
-	uint32_t n_slots = v->vm->n_slots, s, late;
+	struct vpmu_pv *v = pv_vcpus(vm)[unit];
+	uint32_t n_slots = vm->n_slots, s, late;
 	size_t bytes;
 	uint64_t left;
 	int ret = pv_state_provider_save(v, NULL, 0, &bytes);
@@ -169,83 +238,12 @@ static int pv_state_put_vcpu(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 	c->pos += bytes;
 	if (v->branches_gpa)
 		vpmu_pv_branch_put(v, c);
-	vpmu_state_section_end(c, head);
-	return ret;
-}
-
-static int pv_state_put_all(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
-{
-	uint32_t i, n = 0;
-	size_t end;
-	int ret;
-
-	for (i = 0; i < vm->n_vcpus; i++)
-		n += pv_vcpus(vm)[i] != NULL;
-	vpmu_state_put(c, VPMU_STATE_MAGIC, 4);
-	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
-	vpmu_state_put(c, 0, 4);
-	vpmu_state_put(c, n + 1, 4);
-	pv_state_put_vm(vm, c);
-	for (i = 0; i < vm->n_vcpus; i++) {
-		if (!pv_vcpus(vm)[i])
-			continue;
-		ret = pv_state_put_vcpu(pv_vcpus(vm)[i], c);
-		if (ret)
-			return ret;
-	}
-	end = c->pos;
-	c->pos = PV_STATE_TOTAL_AT;
-	vpmu_state_put(c, end, 4);
-	c->pos = end;
-	return c->error;
-}
-
-/* Bracket the whole, so that all is of one instant; totals up to now. */
-static void pv_state_hold(struct vpmu_pv_vm *vm, bool hold)
-{
-	struct pv_event *ev;
-	struct vpmu_pv *v;
-	uint32_t i;
-
-	for (i = 0; i < vm->n_vcpus; i++) {
-		v = pv_vcpus(vm)[i];
-		if (v && hold && v->provider->ops->begin)
-			v->provider->ops->begin(v->provider);
-		if (v && !hold && v->provider->ops->commit)
-			(void)v->provider->ops->commit(v->provider);
-	}
-	for (i = 0; hold && i < vm->n_events; i++) {
-		ev = pv_event_at(vm, i);
-		if (ev->vcpu)
-			vpmu_pv_counter_fold(pv_vcpus(vm)[ev->vcpu - 1], ev);
-	}
-}
-
-int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used)
-{
-	struct vpmu_state_cursor c;
-	int ret;
-
-	memset(&c, 0, sizeof(c));
-	pv_state_hold(vm, true);
-	ret = pv_state_put_all(vm, &c);
-	*used = c.pos;
-	if (!ret && buf) {
-		ret = -VPMU_E2BIG;
-		if (size >= c.pos) {
-			memset(&c, 0, sizeof(c));
-			c.data = buf;
-			c.size = size;
-			ret = pv_state_put_all(vm, &c);
-		}
-	}
-	pv_state_hold(vm, false);
 	return ret;
 }
 
 /* Load: first everything is checked */
 
-/* Says what the guest has had and does not have here. */
+/* The guest has had something that it does not have here. */
 static int pv_state_unfit(const struct pv_state_image *im, const char *what, uint64_t asked,
 			  uint64_t available)
 {
@@ -282,37 +280,16 @@ static void pv_state_cursor(struct vpmu_state_cursor *c, const uint8_t *at, size
 static bool pv_state_get_event(const struct pv_state_image *im, uint32_t n,
 			       struct pv_state_event *out)
 {
-	struct pv_event *ev = &out->ev;
 	struct vpmu_state_cursor c;
-	uint64_t throttled;
+	unsigned int f;
 
 	memset(out, 0, sizeof(*out));
 	pv_state_cursor(&c, im->events + (size_t)n * PV_STATE_EVENT_BYTES, PV_STATE_EVENT_BYTES);
-	out->index = (uint32_t)vpmu_state_get(&c, 4);
-	ev->id = (uint32_t)vpmu_state_get(&c, 4);
-	ev->abi = (uint8_t)vpmu_state_get(&c, 1);
-	ev->slot = (uint8_t)vpmu_state_get(&c, 1);
-	throttled = vpmu_state_get(&c, 1);
-	ev->throttled = throttled;
-	ev->loss = (uint8_t)vpmu_state_get(&c, 1);
-	ev->vcpu = (uint32_t)vpmu_state_get(&c, 4);
-	ev->what.type = (uint32_t)vpmu_state_get(&c, 4);
-	ev->what.flags = (uint32_t)vpmu_state_get(&c, 4);
-	ev->what.config = vpmu_state_get(&c, 8);
-	ev->leader = (uint32_t)vpmu_state_get(&c, 4);
-	ev->overflows = (uint32_t)vpmu_state_get(&c, 4);
-	ev->count = vpmu_state_get(&c, 8);
-	ev->enabled = vpmu_state_get(&c, 8);
-	ev->running = vpmu_state_get(&c, 8);
-	ev->period = vpmu_state_get(&c, 8);
-	ev->left = vpmu_state_get(&c, 8);
-	ev->gpa = vpmu_state_get(&c, 8);
-	ev->generation = (uint16_t)vpmu_state_get(&c, 2);
-	ev->at_bytes = (uint8_t)vpmu_state_get(&c, 1);
-	if (throttled > 1 || vpmu_state_get(&c, 1))
-		return false;
-	ev->what.suppress = (uint32_t)vpmu_state_get(&c, 4);
-	return true;
+	for (f = 0; f < PV_STATE_FIELDS; f++)
+		pv_state_field_set(&pv_state_fields[f], out,
+				   vpmu_state_get(&c, pv_state_fields[f].bytes));
+	out->ev.throttled = out->throttled;
+	return out->throttled <= 1 && !out->zero;
 }
 
 /* The event of a saved state with @index; they rise. */
@@ -350,7 +327,7 @@ static bool pv_state_check_version(const struct vpmu_pv_vm *vm, const struct pv_
 	       vpmu_pv_in_page(ev->gpa, ev->at_bytes);
 }
 
-/* What it counts need not be counted here, but must be something once opened. */
+/* The event need not be countable here, but it must be one that an OPEN could have made. */
 static bool pv_state_check_what(const struct vpmu_pv_vm *vm, const struct pv_event *ev)
 {
 	const uint32_t rings = VPMU_PV_EVENT_EXCLUDE_USER | VPMU_PV_EVENT_EXCLUDE_KERNEL;
@@ -432,28 +409,29 @@ static int pv_state_check_events(const struct vpmu_pv_vm *vm, const struct pv_st
 	return 0;
 }
 
-static int pv_state_get_vm(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
-			   struct pv_state_image *im)
+static int pv_state_check_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
+			     uint64_t version, struct pv_state_image *im)
 {
 	uint64_t n_events = vpmu_state_get(c, 4), n_slots = vpmu_state_get(c, 4);
 	uint32_t i;
 
+	(void)version;
 	im->n_events = (uint32_t)vpmu_state_get(c, 4);
-	im->n_told = (uint32_t)vpmu_state_get(c, 4);
+	im->n_uncounted = (uint32_t)vpmu_state_get(c, 4);
 	if (n_events > vm->n_events)
 		return pv_state_unfit(im, "events of a VM", n_events, vm->n_events);
 	if (n_slots > vm->n_slots)
 		return pv_state_unfit(im, "events enabled on a vCPU", n_slots,
 				      vm->n_slots);
-	if (c->error || im->seen || im->n_events > n_events || im->n_told > VPMU_TOLD_MAX ||
+	if (c->error || im->seen || im->n_events > n_events || im->n_uncounted > VPMU_TOLD_MAX ||
 	    c->size != PV_STATE_FIXED_BYTES + (size_t)im->n_events * PV_STATE_EVENT_BYTES +
-	    im->n_told * PV_STATE_TOLD_BYTES)
+	    im->n_uncounted * PV_STATE_PAIR_BYTES)
 		return -VPMU_EINVAL;
 	im->seen = true;
 	im->events = c->data + c->pos;
-	im->told = im->events + (size_t)im->n_events * PV_STATE_EVENT_BYTES;
-	for (i = 0; i < im->n_told; i++)
-		if (pv_state_peek(im->told + i * PV_STATE_TOLD_BYTES, 8) & ~vm->select)
+	im->uncounted = im->events + (size_t)im->n_events * PV_STATE_EVENT_BYTES;
+	for (i = 0; i < im->n_uncounted; i++)
+		if (pv_state_peek(im->uncounted + i * PV_STATE_PAIR_BYTES, 8) & ~vm->select)
 			return -VPMU_EINVAL;
 	return pv_state_check_events(vm, im);
 }
@@ -490,7 +468,7 @@ static bool pv_state_get_vcpu(struct vpmu_state_cursor *c, uint64_t version,
 	return true;
 }
 
-/* Whether every event that is enabled on this vCPU can be there. */
+/* Can every event that is enabled on this vCPU be there? */
 static bool pv_state_check_attached(const struct pv_state_image *im,
 				    const struct pv_state_vcpu *vcpu)
 {
@@ -515,7 +493,7 @@ static bool pv_state_check_branches(const struct vpmu_pv_vm *vm, const struct pv
 			   vpmu_pv_branch_check(&c));
 }
 
-static int pv_state_check_vcpu(const struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
+static int pv_state_check_vcpu(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 			       uint64_t version, struct pv_state_image *im)
 {
 	struct pv_state_vcpu vcpu;
@@ -525,7 +503,7 @@ static int pv_state_check_vcpu(const struct vpmu_pv_vm *vm, struct vpmu_state_cu
 	if (!im->seen || !pv_state_get_vcpu(c, version, &vcpu) ||
 	    (im->n_vcpus && vcpu.number <= im->last_vcpu))
 		return -VPMU_EINVAL;
-	v = vcpu.number < vm->n_vcpus ? pv_vcpus((struct vpmu_pv_vm *)vm)[vcpu.number] : NULL;
+	v = vcpu.number < vm->n_vcpus ? pv_vcpus(vm)[vcpu.number] : NULL;
 	if (!v)
 		return pv_state_unfit(im, "a vCPU of this number", vcpu.number, vm->n_vcpus);
 	if (vcpu.n_slots > vm->n_slots || (vcpu.bytes && !pv_state_saves_provider(v)))
@@ -574,27 +552,32 @@ static bool pv_state_load_event(struct vpmu_pv *v, const struct pv_state_event *
 	return ev->at;
 }
 
-static bool pv_state_load_events(struct vpmu_pv_vm *vm, const struct pv_state_image *im)
+static int pv_state_adopt_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
+			     uint64_t version, struct pv_state_image *im)
 {
 	struct pv_state_event e;
 	struct vpmu_pv *v = NULL;
 	uint32_t i;
 
+	(void)c;
+	(void)version;
 	for (i = 0; i < vm->n_vcpus && !v; i++)
 		v = pv_vcpus(vm)[i];
 	for (i = 0; i < im->n_events; i++)
 		if (!v || !pv_state_get_event(im, i, &e) || !pv_state_load_event(v, &e))
-			return false;
+			return -VPMU_EFAULT;
 	for (i = 0; i < vm->n_events; i++)
 		if (pv_event_at(vm, i)->leader)
 			pv_event_at(vm, i)->leader_serial =
 				pv_event_at(vm, pv_event_at(vm, i)->leader - 1)->serial;
-	vm->n_uncounted = im->n_told;
-	for (i = 0; i < im->n_told; i++) {
-		vm->uncounted[i].select = pv_state_peek(im->told + i * PV_STATE_TOLD_BYTES, 8);
-		vm->uncounted[i].times = pv_state_peek(im->told + i * PV_STATE_TOLD_BYTES + 8, 8);
+	vm->n_uncounted = im->n_uncounted;
+	for (i = 0; i < im->n_uncounted; i++) {
+		const uint8_t *pair = im->uncounted + i * PV_STATE_PAIR_BYTES;
+
+		vm->uncounted[i].select = pv_state_peek(pair, 8);
+		vm->uncounted[i].times = pv_state_peek(pair + 8, 8);
 	}
-	return true;
+	return 0;
 }
 
 /* Leaders (@members false), and then the others. */
@@ -653,38 +636,166 @@ static int pv_state_load_vcpu(struct vpmu_pv *v, const struct pv_state_image *im
 	return 0;
 }
 
-/* One section at the cursor, which is moved behind it: checked, or (@load) put in place. */
+static int pv_state_adopt_vcpu(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
+			       uint64_t version, struct pv_state_image *im)
+{
+	struct pv_state_vcpu vcpu;
+
+	if (!pv_state_get_vcpu(c, version, &vcpu))
+		return -VPMU_EINVAL;
+	return pv_state_load_vcpu(pv_vcpus(vm)[vcpu.number], im, &vcpu);
+}
+
+/* Sections */
+
+static uint16_t pv_state_offered_vm(struct vpmu_pv_vm *vm, uint32_t unit)
+{
+	(void)vm;
+	return unit ? 0 : PV_STATE_VERSION;
+}
+
+static uint16_t pv_state_offered_vcpu(struct vpmu_pv_vm *vm, uint32_t unit)
+{
+	const struct vpmu_pv *v = pv_vcpus(vm)[unit];
+
+	if (!v)
+		return 0;
+	return v->branches_gpa ? PV_STATE_VCPU_BRANCHES : PV_STATE_VERSION;
+}
+
+/*
+ * A state has, for each unit from 0 to n_vcpus - 1, the sections that are offered for it, in
+ * this order. The VM's section counts for unit 0.
+ */
+static const struct pv_state_section {
+	uint32_t id;
+	uint16_t version; /* the newest that is known */
+	uint16_t flags;
+	/* The version to be written for the unit, the oldest that has room for it; 0: none. */
+	uint16_t (*offered)(struct vpmu_pv_vm *vm, uint32_t unit);
+	int (*put)(struct vpmu_pv_vm *vm, uint32_t unit, struct vpmu_state_cursor *c);
+	/* A section of a saved state: check changes nothing but @im, adopt follows when all
+	   sections are right. */
+	int (*check)(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c, uint64_t version,
+		     struct pv_state_image *im);
+	int (*adopt)(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c, uint64_t version,
+		     struct pv_state_image *im);
+} pv_state_sections[] = {
+	{ VPMU_STATE_PV, PV_STATE_VERSION, VPMU_STATE_MANDATORY, pv_state_offered_vm,
+	  pv_state_put_vm, pv_state_check_vm, pv_state_adopt_vm },
+	{ VPMU_STATE_PV_VCPU, PV_STATE_VCPU_BRANCHES, VPMU_STATE_MANDATORY, pv_state_offered_vcpu,
+	  pv_state_put_vcpu, pv_state_check_vcpu, pv_state_adopt_vcpu },
+};
+
+#define PV_STATE_SECTIONS (sizeof(pv_state_sections) / sizeof(pv_state_sections[0]))
+
+/* All of it */
+
+static int pv_state_put_section(struct vpmu_pv_vm *vm, const struct pv_state_section *row,
+				uint32_t unit, struct vpmu_state_cursor *c)
+{
+	size_t head = vpmu_state_section_begin(c, row->id, row->offered(vm, unit), row->flags);
+	int ret = row->put(vm, unit, c);
+
+	vpmu_state_section_end(c, head);
+	return ret;
+}
+
+static int pv_state_put_all(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c)
+{
+	uint32_t unit, row, n = 0;
+	size_t end;
+	int ret;
+
+	vpmu_state_put(c, VPMU_STATE_MAGIC, 4);
+	vpmu_state_put(c, VPMU_STATE_VERSION, 4);
+	vpmu_state_put(c, 0, 8); /* all bytes, and sections: see below */
+	for (unit = 0; unit < vm->n_vcpus; unit++)
+		for (row = 0; row < PV_STATE_SECTIONS; row++) {
+			if (!pv_state_sections[row].offered(vm, unit))
+				continue;
+			ret = pv_state_put_section(vm, &pv_state_sections[row], unit, c);
+			if (ret)
+				return ret;
+			n++;
+		}
+	end = c->pos;
+	c->pos = PV_STATE_TOTAL_AT;
+	vpmu_state_put(c, end, 4);
+	vpmu_state_put(c, n, 4);
+	c->pos = end;
+	return c->error;
+}
+
+/* Bracket the whole, so that all of it is of one instant, with the totals up to now. */
+static void pv_state_hold(struct vpmu_pv_vm *vm, bool hold)
+{
+	struct pv_event *ev;
+	struct vpmu_pv *v;
+	uint32_t i;
+
+	for (i = 0; i < vm->n_vcpus; i++) {
+		v = pv_vcpus(vm)[i];
+		if (v && hold && v->provider->ops->begin)
+			v->provider->ops->begin(v->provider);
+		if (v && !hold && v->provider->ops->commit)
+			(void)v->provider->ops->commit(v->provider);
+	}
+	for (i = 0; hold && i < vm->n_events; i++) {
+		ev = pv_event_at(vm, i);
+		if (ev->vcpu)
+			vpmu_pv_counter_fold(pv_vcpus(vm)[ev->vcpu - 1], ev);
+	}
+}
+
+int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used)
+{
+	struct vpmu_state_cursor c;
+	int ret;
+
+	memset(&c, 0, sizeof(c));
+	pv_state_hold(vm, true);
+	ret = pv_state_put_all(vm, &c);
+	*used = c.pos;
+	if (!ret && buf) {
+		ret = -VPMU_E2BIG;
+		if (size >= c.pos) {
+			memset(&c, 0, sizeof(c));
+			c.data = buf;
+			c.size = size;
+			ret = pv_state_put_all(vm, &c);
+		}
+	}
+	pv_state_hold(vm, false);
+	return ret;
+}
+
+/* One section at the cursor, which is moved past it: checked, or (@load) put in place. */
 static int pv_state_section(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 			    struct pv_state_image *im, bool load)
 {
+	const struct pv_state_section *row = pv_state_sections;
 	struct vpmu_state_cursor body;
-	struct pv_state_vcpu vcpu;
 	uint64_t id = vpmu_state_get(c, 4);
 	uint64_t version = vpmu_state_get(c, 2);
 	uint64_t flags = vpmu_state_get(c, 2);
 	uint64_t bytes = vpmu_state_get(c, 4);
 	uint64_t zero = vpmu_state_get(c, 4);
-	uint64_t padded = (bytes + 7) / 8 * 8, known;
+	uint64_t padded = (bytes + 7) / 8 * 8;
 
 	if (c->error || zero || padded > c->size - c->pos)
 		return -VPMU_EINVAL;
 	pv_state_cursor(&body, c->data + c->pos, (size_t)bytes);
 	c->pos += (size_t)padded;
 	im->refused->asked = id; /* where the damage is, if it is that */
-	if (id != VPMU_STATE_PV && id != VPMU_STATE_PV_VCPU)
-		return flags & VPMU_STATE_MANDATORY ?
-		       pv_state_newer(im, "a feature that is not known here, section", id, 0) : 0;
-	known = id == VPMU_STATE_PV ? PV_STATE_VERSION : PV_STATE_VCPU_BRANCHES;
-	if (version > known)
-		return pv_state_newer(im, "version of a section", version, known);
-	if (!load)
-		return id == VPMU_STATE_PV ? pv_state_get_vm(vm, &body, im)
-					   : pv_state_check_vcpu(vm, &body, version, im);
-	if (id == VPMU_STATE_PV)
-		return pv_state_load_events(vm, im) ? 0 : -VPMU_EFAULT;
-	if (!pv_state_get_vcpu(&body, version, &vcpu))
-		return -VPMU_EINVAL;
-	return pv_state_load_vcpu(pv_vcpus(vm)[vcpu.number], im, &vcpu);
+	while (row->id != id)
+		if (++row == pv_state_sections + PV_STATE_SECTIONS)
+			return flags & VPMU_STATE_MANDATORY ?
+			       pv_state_newer(im, "a feature that is not known here, section", id,
+					      0) : 0;
+	if (version > row->version)
+		return pv_state_newer(im, "version of a section", version, row->version);
+	return (load ? row->adopt : row->check)(vm, &body, version, im);
 }
 
 static int pv_state_header(struct vpmu_state_cursor *c, const struct pv_state_image *im,

@@ -527,6 +527,134 @@ static void test_amd(void **state)
 	test_free(im);
 }
 
+struct saved {
+	unsigned int line;
+	struct vpmu_pv_config cfg;
+	unsigned int n_gp;
+	bool direct;
+	size_t bytes;
+	uint64_t hash; /* FNV-1a */
+};
+
+static uint64_t hash_of(const struct image *im)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	size_t i;
+
+	for (i = 0; i < im->bytes; i++)
+		hash = (hash ^ im->state[i]) * 0x100000001b3;
+	return hash;
+}
+
+static struct vpmu_pv_op random_open(uint32_t id, uint64_t *seed, bool branches)
+{
+	uint32_t flags = random_below(seed, 4) ? 0 : VPMU_PV_EVENT_PINNED;
+	struct vpmu_pv_op op;
+
+	if (branches && random_below(seed, 2))
+		flags |= VPMU_PV_EVENT_BRANCHES;
+	op = pv_rig_open(id, flags, random_below(seed, 2) ? PV_INSTRUCTIONS : PV_BRANCHES);
+	if (id > 1 && !random_below(seed, 3))
+		op.u.open.leader = id - 1;
+	return op;
+}
+
+/* A guest of both versions, of which a configuration takes what it knows. */
+static void random_step_of(struct pv_rig *r, uint64_t *seed, bool branches)
+{
+	unsigned int vcpu = (unsigned int)random_below(seed, 2);
+	uint32_t id = 1 + (uint32_t)random_below(seed, 9);
+	uint32_t slot = (uint32_t)random_below(seed, 8);
+
+	switch (random_below(seed, 8)) {
+	case 0:
+		(void)pv_rig_do(r, vcpu, random_open(id, seed, branches));
+		break;
+	case 1:
+		(void)pv_rig_open_1(r, vcpu, (int)id, PV_INSTRUCTIONS, slot * 9, 0);
+		break;
+	case 2:
+		(void)pv_rig_do_1(r, vcpu, 1 + (unsigned int)random_below(seed, 5), (int)id);
+		break;
+	case 3:
+		(void)pv_rig_do(r, vcpu, pv_rig_op(VPMU_PV_DISABLE, id));
+		break;
+	case 4:
+		(void)pv_rig_do(r, vcpu, pv_rig_open(id, 0, PV_TOLD + (slot << 8)));
+		break;
+	case 5:
+		(void)vpmu_pv_slice(r->vcpu[vcpu].pv);
+		break;
+	default:
+		(void)pv_rig_do(r, vcpu, pv_rig_enable(id, slot, 1 + slot * 5,
+						       random_below(seed, 90)));
+		break;
+	}
+	if (branches)
+		vpmu_script_branch(&r->vcpu[vcpu].script, VPMU_BRANCH_JMP, true, id, slot);
+	pv_rig_run_branches(r, vcpu, random_below(seed, 40));
+}
+
+static struct pv_rig *lived(const struct saved *row)
+{
+	bool branches = row->cfg.features & VPMU_PV_HAS_BRANCHES;
+	struct pv_rig *r = row->direct ? pv_rig_new_direct(row->n_gp, &row->cfg) :
+					 pv_rig_new(row->n_gp, &row->cfg);
+	uint64_t seed = 1;
+	unsigned int i;
+
+	(void)pv_rig_setup(r, 1, PV_RIG_SLOTS(1), row->cfg.features & VPMU_PV_HAS_VECTOR ? 77 : 0);
+	if (branches)
+		(void)pv_rig_setup_branches(r, 0);
+	else
+		(void)pv_rig_setup(r, 0, PV_RIG_SLOTS(0), 0);
+	for (i = 0; i < 300; i++)
+		random_step_of(r, &seed, branches);
+	r->vcpu[0].script.service = NULL; /* an overflow may wait for its second half */
+	for (; i < 320; i++)
+		random_step_of(r, &seed, branches);
+	return r;
+}
+
+#define GROUPS	VPMU_PV_HAS_GROUPS
+#define VECTOR	VPMU_PV_HAS_VECTOR
+#define RECORDS	VPMU_PV_HAS_BRANCHES
+
+/* The saved bytes are a format (docs/STATE.md): the code that writes them may change, they not. */
+static void test_bytes(void **state)
+{
+	static const struct saved rows[] = {
+		{ __LINE__, { .abi = 3, .n_events = 24, .n_slots = 8, .features = GROUPS | VECTOR,
+			      .overflows_max = 4, .alone = true },
+		  4, false, 6256, 0xe7bd54582fc15d8a },
+		{ __LINE__, { .abi = 3, .n_events = 24, .n_slots = 8, .features = GROUPS },
+		  2, false, 2272, 0x4060e73170055037 },
+		{ __LINE__, { .abi = 2, .n_slots = 8, .features = GROUPS | RECORDS, .alone = true },
+		  3, false, 5376, 0x5fd572da32bc117b },
+		{ __LINE__, { .abi = 3, .features = GROUPS | VECTOR | RECORDS },
+		  3, false, 3952, 0xcedd45fb264e726d },
+		{ __LINE__, { .abi = 1, .n_slots = 3, .alone = true },
+		  4, false, 5088, 0x4c629fb042958baf },
+		{ __LINE__, { .abi = 3, .n_events = 24, .n_slots = 8, .features = VECTOR,
+			      .period_min = 20, .alone = true },
+		  4, true, 6160, 0xa75a1022eeee1f1a },
+	};
+	struct image *im = test_calloc(1, sizeof(*im));
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(rows); i++) {
+		struct pv_rig *r = lived(&rows[i]);
+
+		save(r, im);
+		if (im->bytes != rows[i].bytes || hash_of(im) != rows[i].hash)
+			fail_msg("line %u: %zu bytes, 0x%llx", rows[i].line, im->bytes,
+				 (unsigned long long)hash_of(im));
+		done(r);
+	}
+	test_free(im);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -535,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_frame),
 		cmocka_unit_test(test_malformed), cmocka_unit_test(test_amd),
+		cmocka_unit_test(test_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
