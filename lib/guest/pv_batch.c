@@ -10,7 +10,10 @@
 #include "pv_page.h"
 #include "pv_slot.h"
 
-/* Give back what was made for events that are closed. */
+/*
+ * Release what was made for events that are closed. "detached" only says that it is worth
+ * looking: the lock orders what the other vCPU has done to the slots.
+ */
 static void pv_batch_reap(struct vpmu_pv *v)
 {
 	uint64_t gone = 0;
@@ -83,13 +86,14 @@ void vpmu_pv_service(struct vpmu_pv *v)
 	vpmu_pv_batch_end(v);
 }
 
-/* One slot at the end of a slice; @idle: those to be given back. L */
+/* One slot at the end of a slice; @idle: those to be released. */
 static bool pv_batch_slice_slot(struct vpmu_pv *v, unsigned int s, uint64_t *idle)
 {
 	struct pv_slot *sl = &v->slot[s];
 	struct pv_event *ev = pv_attached(v, s);
 	bool touched = sl->touched;
 
+	pv_assert_locked(v);
 	sl->n_over = 0;
 	sl->touched = false;
 	if (ev) {
@@ -124,11 +128,12 @@ bool vpmu_pv_slice(struct vpmu_pv *v)
 
 /* Events that lose their counter */
 
-/* Does the filter deny @ev, or the leader without which it cannot be made? L */
+/* Does the filter deny @ev, or the leader without which it cannot be made? */
 static bool pv_batch_denied(const struct vpmu_pv *v, const struct pv_event *ev)
 {
 	const struct pv_event *leader = vpmu_pv_event_leader(v->vm, ev);
 
+	pv_assert_locked(v);
 	return !vpmu_pv_event_allowed(v->vm, &ev->what) ||
 	       (leader && !vpmu_pv_event_allowed(v->vm, &leader->what));
 }

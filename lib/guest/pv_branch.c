@@ -15,7 +15,7 @@
 #define PV_BRANCH_WORDS	((unsigned int)sizeof(struct vpmu_pv_branches) / 4)
 #define PV_BRANCH_INFO	(15ull << VPMU_PV_BRANCH_TYPE_SHIFT)
 
-/* An event that counts here and wants them, or NULL. All such want the same. L */
+/* An event that counts here and wants records, or NULL. All such events want the same. */
 static const struct pv_event *pv_branch_event(struct vpmu_pv *v)
 {
 	const struct pv_event *ev;
@@ -37,6 +37,7 @@ void vpmu_pv_branch_apply(struct vpmu_pv *v)
 	struct pv_branches *b = &v->lbr;
 	const struct pv_event *ev;
 
+	pv_assert_locked(v);
 	if (!b->stack || (!v->n_used && !b->on))
 		return;
 	ev = pv_branch_event(v);
@@ -64,6 +65,7 @@ void vpmu_pv_branch_apply(struct vpmu_pv *v)
 
 void vpmu_pv_branch_resume(struct vpmu_pv *v)
 {
+	pv_assert_locked(v);
 	v->lbr.frozen = false;
 }
 
@@ -97,6 +99,7 @@ void vpmu_pv_branch_write(struct vpmu_pv *v)
 	bool freeze = b->on && !b->chain;
 	unsigned int i, n;
 
+	pv_assert_locked(v);
 	if (!b->due || !at || b->frozen)
 		return;
 	n = pv_branch_words(b, freeze ? VPMU_PV_BRANCHES_FROZEN : 0, words);
@@ -155,6 +158,7 @@ void vpmu_pv_branch_load(struct vpmu_pv *v, struct vpmu_state_cursor *c)
 	uint64_t flags;
 	unsigned int i;
 
+	pv_assert_locked(v);
 	(void)vpmu_state_get(c, 8);
 	b->seq = (uint32_t)vpmu_state_get(c, 4);
 	flags = vpmu_state_get(c, 4);

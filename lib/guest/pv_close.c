@@ -8,11 +8,12 @@
 #include "pv_page.h"
 #include "pv_slot.h"
 
-/* The event is another vCPU's: from now on nothing of it is. L */
+/* The event is enabled on another vCPU, which finds its slot empty at its next service. */
 static void pv_close_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)
 {
 	struct vpmu_pv *owner = pv_vcpus(vm)[ev->vcpu - 1];
 
+	pv_assert_vm_locked(vm);
 	owner->slot[ev->slot].event = 0;
 	ev->vcpu = 0;
 	vpmu_atomic_or(&owner->detached, 1u);
@@ -21,6 +22,7 @@ static void pv_close_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)
 
 int vpmu_pv_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *bytes)
 {
+	pv_assert_locked(v);
 	if (pv_here(v, ev)) {
 		vpmu_pv_slot_disable(v, ev);
 		vpmu_atomic_or(&v->detached, 1u); /* what is parked goes at the end */

@@ -54,6 +54,7 @@ void vpmu_pv_counter_fold(struct vpmu_pv *v, struct pv_event *ev)
 	struct vpmu_event *own = pv_slot_event(v, ev->slot);
 	uint64_t count, running;
 
+	pv_assert_locked(v);
 	vpmu_pv_counter_clock(v);
 	ev->enabled += v->now - ev->stamp;
 	if (sl->runs)
@@ -77,6 +78,7 @@ uint64_t vpmu_pv_counter_left(struct vpmu_pv *v, const struct pv_event *ev)
 	struct pv_slot *sl = &v->slot[ev->slot];
 	uint64_t count;
 
+	pv_assert_locked(v);
 	if (!sl->made)
 		return ev->left;
 	if (!sl->next)
@@ -117,6 +119,7 @@ uint32_t vpmu_pv_counter_advance(struct vpmu_pv *v, struct pv_event *ev, uint32_
 	uint64_t count = pv_ops(v)->read(own), next;
 	uint32_t n = pv_counter_passed(sl, ev, hits, count, &next);
 
+	pv_assert_locked(v);
 	sl->next = next;
 	if (ev->period != sl->period)
 		pv_ops(v)->arm(own, sl->next ? sl->next - count : PV_FAR);
@@ -135,6 +138,7 @@ uint32_t vpmu_pv_counter_late(struct vpmu_pv *v, const struct pv_event *ev, uint
 	uint32_t hits = vpmu_atomic_read(&sl->hits), n;
 	uint64_t count, next;
 
+	pv_assert_locked(v);
 	*left = vpmu_pv_counter_left(v, ev);
 	if (!vpmu_pv_counter_overflows(sl, ev, hits))
 		return sl->late;

@@ -206,6 +206,7 @@ void vpmu_pv_event_attr(const struct pv_what *what, struct vpmu_event_attr *attr
 
 bool vpmu_pv_event_allowed(const struct vpmu_pv_vm *vm, const struct pv_what *what)
 {
+	pv_assert_vm_locked(vm);
 	return vpmu_filter_allows(vm->filter, what->select, what->fixed);
 }
 
@@ -231,6 +232,7 @@ void vpmu_pv_event_uncounted(struct vpmu_pv_vm *vm, const struct pv_what *what)
 	uint64_t select = what->select;
 	uint32_t i;
 
+	pv_assert_vm_locked(vm);
 	if (what->fixed >= 0) {
 		def = vpmu_event_find(vm->model, 0, what->fixed);
 		if (def)
@@ -274,6 +276,7 @@ struct pv_event *vpmu_pv_event_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_
 	struct pv_event *ev;
 	uint32_t i;
 
+	pv_assert_vm_locked(vm);
 	if (abi == VPMU_PV_ABI_2) {
 		if (!id || id > vm->n_events)
 			return NULL;
@@ -295,6 +298,7 @@ struct pv_event *vpmu_pv_event_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_
 	struct pv_event *ev = NULL;
 	uint32_t i = vm->n_events;
 
+	pv_assert_vm_locked(vm);
 	if (abi == VPMU_PV_ABI_2)
 		ev = pv_event_at(vm, (uint32_t)vpmu_index_nospec(id - 1, vm->n_events));
 	while (abi == VPMU_PV_ABI_1 && i && (!ev || ev->abi))
@@ -313,6 +317,7 @@ struct pv_event *vpmu_pv_event_leader(struct vpmu_pv_vm *vm, const struct pv_eve
 {
 	struct pv_event *leader;
 
+	pv_assert_vm_locked(vm);
 	if (!ev->leader)
 		return NULL;
 	leader = pv_event_at(vm, ev->leader - 1);

@@ -35,6 +35,7 @@ void vpmu_pv_memory_unmap(struct vpmu_pv *v, const struct pv_pages *pages)
 
 void vpmu_pv_memory_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes)
 {
+	pv_assert_locked(v);
 	if (v->ops->gpa_dirty)
 		v->ops->gpa_dirty(v->ctx, at, bytes);
 }

@@ -14,6 +14,7 @@ void vpmu_pv_page_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overf
 {
 	uint32_t *at = ev->at;
 
+	pv_assert_locked(v);
 	if (!at)
 		return;
 	if (sizeof(void *) == sizeof(uint64_t) && !((uintptr_t)at % sizeof(uint64_t))) {
@@ -46,6 +47,7 @@ void vpmu_pv_page_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_eve
 	struct pv_slot *sl = &v->slot[s];
 	struct vpmu_pv_slot w;
 
+	pv_assert_locked(v);
 	if (!v->page.slots)
 		return;
 	memset(&w, 0, sizeof(w));
@@ -84,6 +86,7 @@ void vpmu_pv_page_flush(struct vpmu_pv *v)
 	struct pv_event *ev;
 	unsigned int s;
 
+	pv_assert_locked(v);
 	for (s = 0; v->dirty >> s; s++) {
 		ev = v->dirty >> s & 1 ? pv_attached(v, s) : NULL;
 		if (!ev || ev->abi != VPMU_PV_ABI_2)
@@ -102,6 +105,7 @@ struct pv_pages vpmu_pv_page_forget(struct vpmu_pv *whose)
 {
 	struct pv_pages had = whose->page;
 
+	pv_assert_vm_locked(whose->vm);
 	memset(&whose->page, 0, sizeof(whose->page));
 	whose->page_gpa = 0;
 	whose->branches_gpa = 0;
@@ -109,7 +113,6 @@ struct pv_pages vpmu_pv_page_forget(struct vpmu_pv *whose)
 	return had;
 }
 
-/* L */
 static void pv_page_clear_page(struct vpmu_pv *v, uint32_t *page)
 {
 	if (!page)
@@ -123,6 +126,7 @@ struct pv_pages vpmu_pv_page_replace(struct vpmu_pv *v, const struct pv_setup *w
 	struct pv_pages old = vpmu_pv_page_forget(v);
 	unsigned int s;
 
+	pv_assert_locked(v);
 	v->page = with->pages;
 	v->page_gpa = with->gpa;
 	v->branches_gpa = with->branches;

@@ -16,15 +16,16 @@ static uint64_t pv_slot_take(uint32_t *words)
 	return low | high << 32;
 }
 
-/* Counts, for providers that do not say how long. L, folded. */
+/* Does it count? For providers that do not say for how long. @ev is folded. */
 static void pv_slot_runs(struct vpmu_pv *v, struct pv_slot *sl, const struct pv_event *ev)
 {
+	pv_assert_locked(v);
 	sl->runs = v->clock && !v->running && sl->made && !ev->loss && !ev->throttled;
 }
 
-/* Overflows and losses: L */
+/* Overflows and losses */
 
-/* Folded. */
+/* @ev is folded. */
 static void pv_slot_trace_loss(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev)
 {
 	pv_trace(v, ev->loss ? VPMU_TRACE_PV_LOST : VPMU_TRACE_PV_FOUND, s, ev->loss,
@@ -45,6 +46,7 @@ void vpmu_pv_slot_throttle(struct vpmu_pv *v, struct pv_event *ev, bool throttle
 	struct pv_slot *sl = &v->slot[ev->slot];
 	struct vpmu_event *own = pv_slot_event(v, ev->slot);
 
+	pv_assert_locked(v);
 	vpmu_pv_counter_fold(v, ev);
 	pv_trace(v, VPMU_TRACE_PV_THROTTLE, ev->slot, throttled, ev->id, 0);
 	ev->throttled = throttled;
@@ -93,6 +95,7 @@ void vpmu_pv_slot_collect(struct vpmu_pv *v)
 	uint64_t slots = pv_slot_take(v->pending);
 	unsigned int s;
 
+	pv_assert_locked(v);
 	for (s = 0; slots >> s; s++)
 		if (slots >> s & 1)
 			pv_slot_collect_slot(v, s);
@@ -109,7 +112,6 @@ static enum vpmu_loss pv_slot_loss(struct vpmu_pv *v, unsigned int s, const stru
 	return VPMU_LOSS_LOST;
 }
 
-/* Find out which events do not count. */
 void vpmu_pv_slot_settle(struct vpmu_pv *v)
 {
 	uint64_t slots = pv_slot_take(v->changed) | v->fresh;
@@ -117,6 +119,7 @@ void vpmu_pv_slot_settle(struct vpmu_pv *v)
 	enum vpmu_loss loss;
 	unsigned int s;
 
+	pv_assert_locked(v);
 	for (s = 0; s < v->vm->n_slots; s++) {
 		ev = pv_attached(v, s);
 		if (!ev || !(v->look || slots >> s & 1 || ev->loss))
@@ -141,9 +144,9 @@ void vpmu_pv_slot_settle(struct vpmu_pv *v)
 
 /* Enable and disable */
 
-/* An enabled event stops, for a reason that its slot will say; its numbers stay. L */
 void vpmu_pv_slot_stop(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
 {
+	pv_assert_locked(v);
 	if (v->slot[s].made)
 		pv_ops(v)->disable(pv_slot_event(v, s));
 	vpmu_pv_counter_fold(v, ev);
@@ -152,11 +155,11 @@ void vpmu_pv_slot_stop(struct vpmu_pv *v, unsigned int s, struct pv_event *ev)
 	ev->throttled = false;
 }
 
-/* What was detached by another vCPU. L */
 void vpmu_pv_slot_abandon(struct vpmu_pv *v, unsigned int s)
 {
 	struct pv_slot *sl = &v->slot[s];
 
+	pv_assert_locked(v);
 	if (!sl->used || sl->event)
 		return;
 	if (sl->made)
@@ -167,11 +170,11 @@ void vpmu_pv_slot_abandon(struct vpmu_pv *v, unsigned int s)
 	pv_trace(v, VPMU_TRACE_PV_DISABLE, s, 0, 0, 0);
 }
 
-/* L */
 static void pv_slot_attach(struct vpmu_pv *v, struct pv_event *ev, unsigned int s)
 {
 	struct pv_slot *sl = &v->slot[s];
 
+	pv_assert_locked(v);
 	vpmu_pv_slot_abandon(v, s);
 	sl->event = pv_index(v->vm, ev) + 1;
 	sl->used = true;
@@ -189,12 +192,13 @@ static void pv_slot_attach(struct vpmu_pv *v, struct pv_event *ev, unsigned int 
 	pv_trace(v, VPMU_TRACE_PV_ENABLE, s, ev->abi, ev->id, ev->count);
 }
 
-/* Its event of the provider is there, and off or on. L */
+/* The event of the provider is made, and off or on. */
 static void pv_slot_start(struct vpmu_pv *v, struct pv_event *ev, bool keep)
 {
 	struct pv_slot *sl = &v->slot[ev->slot];
 	struct vpmu_event *own = pv_slot_event(v, ev->slot);
 
+	pv_assert_locked(v);
 	if (sl->samples) {
 		sl->next = pv_ops(v)->read(own) + ev->left;
 		pv_ops(v)->arm(own, ev->left);
@@ -205,9 +209,10 @@ static void pv_slot_start(struct vpmu_pv *v, struct pv_event *ev, bool keep)
 		v->look = true;
 }
 
-/* The filter may have changed since the event was opened or loaded. L */
+/* The filter may have changed since the event was opened or loaded. */
 static uint8_t pv_slot_refused(const struct vpmu_pv_vm *vm, const struct pv_event *ev)
 {
+	pv_assert_vm_locked(vm);
 	if (!vpmu_pv_event_allowed(vm, &ev->what))
 		return VPMU_LOSS_FILTERED;
 	return ev->reason == VPMU_LOSS_FILTERED ? VPMU_LOSS_NONE : ev->reason;
@@ -220,6 +225,7 @@ void vpmu_pv_slot_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
 	struct pv_counter_job job;
 	bool known = pv_here(v, ev);
 
+	pv_assert_locked(v);
 	job.what = ev->what;
 	job.serial = ev->serial;
 	job.index = pv_index(v->vm, ev);
@@ -236,7 +242,7 @@ void vpmu_pv_slot_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s,
 		vpmu_pv_counter_make(v, s, &job);
 		pv_lock(v);
 	}
-	/* Another vCPU may have closed it meanwhile, and more. */
+	/* Meanwhile another vCPU may have closed the event, and a third one opened it again. */
 	if (sl->event != job.index + 1)
 		return;
 	v->fresh |= PV_BIT(s);
@@ -250,6 +256,7 @@ void vpmu_pv_slot_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s
 {
 	struct pv_slot *sl = &v->slot[s];
 
+	pv_assert_locked(v);
 	vpmu_pv_slot_enable(v, ev, s, true);
 	v->dirty &= ~PV_BIT(s); /* the guest has it already */
 	ev->loss = was->loss;
@@ -264,12 +271,12 @@ void vpmu_pv_slot_restore(struct vpmu_pv *v, struct pv_event *ev, unsigned int s
 		vpmu_atomic_or(&v->pending[s / 32], 1u << s % 32);
 }
 
-/* L */
 static void pv_slot_detach_one(struct vpmu_pv *v, struct pv_event *ev)
 {
 	unsigned int s = ev->slot;
 	struct pv_slot *sl = &v->slot[s];
 
+	pv_assert_locked(v);
 	if (sl->made)
 		pv_ops(v)->disable(pv_slot_event(v, s));
 	pv_slot_collect_slot(v, s);
@@ -308,6 +315,7 @@ bool vpmu_pv_slot_leads(struct vpmu_pv *v, const struct pv_event *ev)
 {
 	unsigned int s;
 
+	pv_assert_vm_locked(v->vm);
 	for (s = 0; s < v->vm->n_slots; s++)
 		if (pv_slot_is_member(v->vm, pv_attached(v, s), ev))
 			return true;
@@ -318,6 +326,7 @@ void vpmu_pv_slot_disable(struct vpmu_pv *v, struct pv_event *ev)
 {
 	unsigned int s;
 
+	pv_assert_locked(v);
 	for (s = 0; s < v->vm->n_slots; s++)
 		if (pv_slot_is_member(v->vm, pv_attached(v, s), ev))
 			pv_slot_detach_one(v, pv_attached(v, s));
@@ -329,6 +338,7 @@ void vpmu_pv_slot_disable_all(struct vpmu_pv *v, uint32_t abi)
 	struct pv_event *ev;
 	unsigned int s;
 
+	pv_assert_locked(v);
 	for (s = 0; s < v->vm->n_slots; s++) {
 		ev = pv_attached(v, s);
 		if (ev && ev->abi & abi)
@@ -343,6 +353,7 @@ int vpmu_pv_slot_choose(struct vpmu_pv *v, const struct pv_event *ev)
 	int empty = -1, any = -1;
 	unsigned int s;
 
+	pv_assert_locked(v);
 	for (s = v->vm->n_slots; s-- > 0;) {
 		const struct pv_slot *sl = &v->slot[s];
 

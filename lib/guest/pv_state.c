@@ -631,8 +631,11 @@ static int pv_state_load_vcpu(struct vpmu_pv *v, const struct pv_state_image *im
 	pv_state_attach(v, im, vcpu, true);
 	pv_unlock(v);
 	vpmu_pv_batch_end(v);
-	if (vcpu->branches.data)
+	if (vcpu->branches.data) {
+		pv_lock(v);
 		vpmu_pv_branch_load(v, &vcpu->branches);
+		pv_unlock(v);
+	}
 	return 0;
 }
 
@@ -754,6 +757,7 @@ int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used)
 	int ret;
 
 	memset(&c, 0, sizeof(c));
+	pv_set_stopped(vm, true);
 	pv_state_hold(vm, true);
 	ret = pv_state_put_all(vm, &c);
 	*used = c.pos;
@@ -767,6 +771,7 @@ int vpmu_pv_vm_save(struct vpmu_pv_vm *vm, void *buf, size_t size, size_t *used)
 		}
 	}
 	pv_state_hold(vm, false);
+	pv_set_stopped(vm, false);
 	return ret;
 }
 

@@ -134,11 +134,11 @@ static int64_t pv1_open(struct vpmu_pv *v, const struct vpmu_hypercall *call)
 	return ret;
 }
 
-/* L, until it returns. */
 static int64_t pv1_enable(struct vpmu_pv *v, struct pv_event *ev)
 {
 	int slot;
 
+	pv_assert_locked(v);
 	if (pv_here(v, ev)) { /* no change, but for one that was lost or throttled */
 		ev->left = vpmu_pv_counter_left(v, ev);
 		vpmu_pv_slot_enable(v, ev, ev->slot, false);
@@ -151,9 +151,9 @@ static int64_t pv1_enable(struct vpmu_pv *v, struct pv_event *ev)
 	return 0;
 }
 
-/* L */
 static int64_t pv1_sync(struct vpmu_pv *v, struct pv_event *ev)
 {
+	pv_assert_locked(v);
 	if (pv_here(v, ev))
 		vpmu_pv_counter_fold(v, ev);
 	vpmu_pv_page_write_1(v, ev, 0);
@@ -162,6 +162,7 @@ static int64_t pv1_sync(struct vpmu_pv *v, struct pv_event *ev)
 
 static int64_t pv1_disable(struct vpmu_pv *v, struct pv_event *ev)
 {
+	pv_assert_locked(v);
 	if (!pv_here(v, ev))
 		return pv1_sync(v, ev);
 	vpmu_pv_slot_disable(v, ev);

@@ -95,12 +95,12 @@ static int64_t pv2_setup(struct vpmu_pv *v, uint64_t gpa)
 	return pv2_share(v, &with);
 }
 
-/* L */
 static int pv2_insert(struct vpmu_pv *v, const struct vpmu_pv_op *op,
 		      const struct pv_what *what, uint16_t *wrong)
 {
 	struct pv_event *leader = NULL, *ev;
 
+	pv_assert_locked(v);
 	*wrong = PV2_AT(u.open.leader);
 	if (op->u.open.leader) {
 		leader = vpmu_pv_event_find(v->vm, VPMU_PV_ABI_2, op->u.open.leader);
@@ -166,18 +166,19 @@ static int pv2_check_period(const struct vpmu_pv_op *op, uint16_t *wrong)
 	return pv2_zero(op->u.enable.zero, sizeof(op->u.enable.zero)) ? 0 : -VPMU_PV_EINVAL;
 }
 
-/* The slot that the guest names, behind its check. */
+/* The slot that the guest names, after its check. */
 static uint32_t pv2_slot(const struct vpmu_pv *v, const struct vpmu_pv_op *op)
 {
 	return (uint32_t)vpmu_index_nospec(op->slot, v->vm->n_slots);
 }
 
-/* May @ev come into the slot that the guest names? L */
+/* May @ev come into the slot that the guest names? */
 static int pv2_check_slot(struct vpmu_pv *v, const struct pv_event *ev,
 			  const struct vpmu_pv_op *op, uint16_t *wrong)
 {
 	const struct pv_event *leader = vpmu_pv_event_leader(v->vm, ev);
 
+	pv_assert_locked(v);
 	*wrong = PV2_AT(slot);
 	if (op->slot >= v->vm->n_slots || !v->page.slots)
 		return -VPMU_PV_EINVAL;
@@ -189,12 +190,12 @@ static int pv2_check_slot(struct vpmu_pv *v, const struct pv_event *ev,
 	return 0;
 }
 
-/* L */
 static int pv2_enable(struct vpmu_pv *v, struct pv_event *ev, const struct vpmu_pv_op *op,
 		      uint16_t *wrong)
 {
 	int ret = pv2_check_period(op, wrong);
 
+	pv_assert_locked(v);
 	if (!ret)
 		ret = pv2_check_slot(v, ev, op, wrong);
 	if (ret)
@@ -205,12 +206,12 @@ static int pv2_enable(struct vpmu_pv *v, struct pv_event *ev, const struct vpmu_
 	return 0;
 }
 
-/* L */
 static int pv2_period(struct vpmu_pv *v, struct pv_event *ev, const struct vpmu_pv_op *op,
 		      uint16_t *wrong)
 {
 	int ret = pv2_check_period(op, wrong);
 
+	pv_assert_locked(v);
 	if (ret)
 		return ret;
 	*wrong = PV2_AT(id);
@@ -222,13 +223,14 @@ static int pv2_period(struct vpmu_pv *v, struct pv_event *ev, const struct vpmu_
 	return 0;
 }
 
-/* An operation on an open event. L */
+/* An operation on an open event. */
 static int pv2_event(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *wrong)
 {
 	struct pv_event *ev = vpmu_pv_event_find(v->vm, VPMU_PV_ABI_2, op->id);
 	uint32_t bytes;
 	void *at; /* events of version 2 have none */
 
+	pv_assert_locked(v);
 	*wrong = PV2_AT(id);
 	if (!ev)
 		return -VPMU_PV_ENOENT;
@@ -288,7 +290,7 @@ static int pv2_op(struct vpmu_pv *v, const struct vpmu_pv_op *op, uint16_t *wron
 	}
 }
 
-/* What the guest has in the page now is what is done, whatever it was before. */
+/* The operation is copied once: what the guest has in the page now is what is done. */
 static bool pv2_do(struct vpmu_pv *v, uint64_t gpa)
 {
 	struct vpmu_pv_op op;

@@ -138,6 +138,7 @@ struct vpmu_pv_vm {
 	/* Under the lock. */
 #ifdef VPMU_ASSERT
 	const struct vpmu_pv *holder; /* by whose hooks the lock is held, or NULL */
+	bool stopped;       /* all vCPUs are: not under the lock */
 #endif
 	uint64_t serial;    /* the last one given away */
 	uint32_t n_uncounted;
@@ -236,23 +237,77 @@ static inline void pv_trace(struct vpmu_pv *v, unsigned int type, unsigned int s
 	vpmu_trace(v->ops, v->ctx, type, s, what, a, b);
 }
 
+/*
+ * With assertions, the VM records by whose hooks its lock is held. While all vCPUs are stopped
+ * there is no need for the lock: vpmu_pv_vm_save() takes none.
+ */
+#ifdef VPMU_ASSERT
+static inline void pv_set_holder(struct vpmu_pv_vm *vm, const struct vpmu_pv *holder)
+{
+	vm->holder = holder;
+}
+
+static inline void pv_set_stopped(struct vpmu_pv_vm *vm, bool stopped)
+{
+	vm->stopped = stopped;
+}
+
+/* @v, in the call that it is in, has the lock. */
+static inline void pv_assert_locked(const struct vpmu_pv *v)
+{
+	vpmu_assert(v->vm->holder == v || v->vm->stopped);
+}
+
+/* Some vCPU of the VM has it: for what a vCPU does to another one's events. */
+static inline void pv_assert_vm_locked(const struct vpmu_pv_vm *vm)
+{
+	vpmu_assert(vm->holder || vm->stopped);
+}
+#else
+static inline void pv_set_holder(struct vpmu_pv_vm *vm, const struct vpmu_pv *holder)
+{
+	(void)vm;
+	(void)holder;
+}
+
+static inline void pv_set_stopped(struct vpmu_pv_vm *vm, bool stopped)
+{
+	(void)vm;
+	(void)stopped;
+}
+
+static inline void pv_assert_locked(const struct vpmu_pv *v)
+{
+	(void)v;
+}
+
+static inline void pv_assert_vm_locked(const struct vpmu_pv_vm *vm)
+{
+	(void)vm;
+}
+#endif
+
 static inline void pv_lock(struct vpmu_pv *v)
 {
 	if (v->ops->lock)
 		v->ops->lock(v->ctx);
+	pv_set_holder(v->vm, v);
 }
 
 static inline void pv_unlock(struct vpmu_pv *v)
 {
+	pv_assert_locked(v);
+	pv_set_holder(v->vm, NULL);
 	if (v->ops->unlock)
 		v->ops->unlock(v->ctx);
 }
 
-/* The event that is attached to a slot, or NULL. Under the lock. */
+/* The event that is attached to a slot, or NULL. Under the lock, from any vCPU. */
 static inline struct pv_event *pv_attached(struct vpmu_pv *v, unsigned int s)
 {
 	uint32_t event = v->slot[s].event;
 
+	pv_assert_vm_locked(v->vm);
 	return event ? pv_event_at(v->vm, event - 1) : NULL;
 }
 
