@@ -32,6 +32,7 @@ static void vk_filter_copy(struct vk_vm *vm, const vk_kvm_filter *kvms)
 {
 	struct vpmu_filter *ours = &vm->filter;
 
+	lockdep_assert_held(&vm->lock);
 	ours->action = kvms ? kvms->action : VPMU_FILTER_DENY;
 	ours->fixed_bitmap = kvms ? kvms->fixed_counter_bitmap : 0;
 	ours->flags = kvms ? vk_filter_flags(kvms) : 0;
@@ -49,7 +50,9 @@ void vk_filter_init(struct vk_vm *vm)
 {
 	vm->filter.size = sizeof(vm->filter);
 	vm->filter.events = vm->filter_events;
+	mutex_lock(&vm->lock);
 	vk_filter_copy(vm, NULL);
+	mutex_unlock(&vm->lock);
 }
 
 bool vk_filter_due(const struct vk_vm *vm)

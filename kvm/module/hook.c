@@ -75,6 +75,7 @@ static int vk_emulate_hypercall(struct kvm_vcpu *vcpu)
 	return ret;
 }
 
+/* KVM has cleared the request on its way here; it is made again for KVM's own handler. */
 static void vk_handle_event(struct kvm_vcpu *vcpu)
 {
 	vk_serve(vcpu);

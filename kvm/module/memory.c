@@ -150,13 +150,13 @@ static struct vk_map *vk_map_find(struct vk_vm *vm, void *at)
 {
 	struct vk_map *m;
 
+	lockdep_assert_held(&vm->lock);
 	hash_for_each_possible(vm->maps, m, node, vk_map_key(at))
 		if (page_address(m->page) == (void *)((unsigned long)at & PAGE_MASK))
 			return m;
 	return NULL;
 }
 
-/* Under the lock. */
 void vk_gpa_dirty(void *ctx, void *at, uint32_t size)
 {
 	struct vk_vcpu *c = ctx;

@@ -29,8 +29,10 @@ static void vk_show_vm(struct seq_file *m, struct vk_vm *vm)
 	struct vk_vcpu *any = NULL;
 	unsigned int i;
 
+	lockdep_assert_held(&vk_mutex);
 	seq_printf(m, "vm %d\n", vm->pid);
 	for (i = 0; i < vm->n_vcpus; i++) {
+		/* Pairs with smp_store_release() in vk_vcpu_new(). */
 		struct vk_vcpu *c = smp_load_acquire(&vm->vcpu[i]);
 
 		if (!c)

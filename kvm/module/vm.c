@@ -140,6 +140,7 @@ static bool vk_check_reset(struct vk_vcpu *c)
 		.nr = VPMU_PV_HYPERCALL, .arg = { VPMU_PV_OP_RESET }, .long_mode = true,
 	};
 
+	lockdep_assert_held(&c->perf.lock);
 	if (!c->paging || !vk_in_system(c->vcpu) || c->vcpu->arch.cr0 & X86_CR0_PG)
 		return false;
 	c->paging = false;
@@ -155,6 +156,7 @@ static void vk_heed_filter(struct vk_vcpu *c)
 {
 	unsigned int changes = vk_filter_sync(c->vm);
 
+	lockdep_assert_held(&c->perf.lock);
 	if (c->filter_changes == changes)
 		return;
 	c->filter_changes = changes;
@@ -268,6 +270,7 @@ static struct vk_vm *vk_vm_of(const struct kvm *kvm)
 	return vm;
 }
 
+/* A limit that is read without vk_mutex may be out of date; vk_vm_publish() asks again under it. */
 static bool vk_vm_room(struct vpmu_error *why)
 {
 	unsigned int n = READ_ONCE(vk_n_vms);
@@ -466,6 +469,7 @@ struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
 	struct kvm_vcpu *vcpu;
 	unsigned long i;
 
+	lockdep_assert_held(&kvm->lock);
 	if (!vm && !make) {
 		why->what = "the guest has not used its PMU";
 		return ERR_PTR(-ENOENT);
@@ -502,6 +506,7 @@ void vk_unbind_all(struct vk_vm *vm)
 {
 	unsigned int i;
 
+	lockdep_assert_held(&vm->kvm->lock);
 	for (i = 0; i < vm->n_vcpus; i++) {
 		struct vk_vcpu *c = vm->vcpu[i];
 
@@ -517,6 +522,7 @@ void vk_loaded(struct vk_vm *vm)
 {
 	unsigned int i;
 
+	lockdep_assert_held(&vm->kvm->lock);
 	for (i = 0; i < vm->n_vcpus; i++) {
 		struct vk_vcpu *c = vm->vcpu[i];
 
@@ -601,12 +607,12 @@ static void vk_vm_end_work(struct work_struct *work)
 	vk_vm_end(vm, false);
 }
 
-/* vk_vms_lock */
 static void vk_vm_hide(struct vk_vm *vm)
 {
 	unsigned long flags;
 	unsigned int i;
 
+	lockdep_assert_held(&vk_vms_lock);
 	hash_del_rcu(&vm->node);
 	for (i = 0; i < vm->n_vcpus; i++) {
 		struct vk_vcpu *c = vm->vcpu[i];

@@ -69,7 +69,7 @@ void vpmu_pv_branch_resume(struct vpmu_pv *v)
 	v->lbr.frozen = false;
 }
 
-/* Words of the guest's page but for the first; returns how many. */
+/* All words of the guest's page but the sequence counter; returns their number, with it. */
 static unsigned int pv_branch_words(const struct pv_branches *b, uint32_t flags, uint32_t *words)
 {
 	const struct vpmu_lbr_entry *e;
@@ -97,18 +97,13 @@ void vpmu_pv_branch_write(struct vpmu_pv *v)
 	struct pv_branches *b = &v->lbr;
 	uint32_t words[PV_BRANCH_WORDS], *at = v->page.branches;
 	bool freeze = b->on && !b->chain;
-	unsigned int i, n;
+	unsigned int n;
 
 	pv_assert_locked(v);
 	if (!b->due || !at || b->frozen)
 		return;
 	n = pv_branch_words(b, freeze ? VPMU_PV_BRANCHES_FROZEN : 0, words);
-	vpmu_atomic_put(&at[0], b->seq + 1);
-	vpmu_atomic_fence();
-	for (i = 1; i < n; i++)
-		vpmu_atomic_put(&at[i], words[i]);
-	b->seq += 2;
-	vpmu_atomic_set(&at[0], b->seq);
+	vpmu_pv_memory_publish(v, at, words, n, &b->seq);
 	vpmu_pv_memory_dirtied(v, at, n * 4);
 	b->frozen = freeze;
 }

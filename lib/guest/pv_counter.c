@@ -20,7 +20,8 @@ static void pv_counter_overflowed(struct vpmu_event *head)
 	struct vpmu_pv *v = head->owner;
 
 	vpmu_atomic_add(&v->slot[head->index].hits, 1u);
-	vpmu_atomic_fence(); /* whoever takes the bit sees the hit */
+	/* Pairs with vpmu_atomic_take() in pv_slot_take(): the hit is visible before the bit. */
+	vpmu_atomic_fence();
 	vpmu_atomic_or(&v->pending[head->index / 32], 1u << head->index % 32);
 	v->ops->kick(v->ctx);
 }

@@ -39,3 +39,36 @@ void vpmu_pv_memory_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes)
 	if (v->ops->gpa_dirty)
 		v->ops->gpa_dirty(v->ctx, at, bytes);
 }
+
+/*
+ * An entry of the page of slots, and the page of branch records, are words that the guest may
+ * read while they are written:
+ *
+ *	at[0]            at[1] ... at[n - 1]
+ *	2k               of one instant
+ *	2k + 1           being written
+ *	2k + 2           of the next instant
+ *
+ * Invariant: while at[0] is even, the words are of one instant, and at[0] is *seq. Only this
+ * function breaks it, under the lock, and restores it before it returns. The guest takes the
+ * words if at[0] was the same even number before and after it has read them. What a guest
+ * writes there itself misleads only that guest: the counter that is stored is ours.
+ */
+void vpmu_pv_memory_publish(struct vpmu_pv *v, uint32_t *at, const uint32_t *words,
+			    unsigned int n, uint32_t *seq)
+{
+	unsigned int i;
+
+	pv_assert_locked(v);
+	vpmu_atomic_put(&at[0], *seq + 1);
+	/*
+	 * Pairs with the second smp_rmb() in v2_look() and in vg_branch_read() of the guest's
+	 * driver: the odd counter is visible before any new word.
+	 */
+	vpmu_atomic_fence();
+	for (i = 1; i < n; i++)
+		vpmu_atomic_put(&at[i], words[i]);
+	*seq += 2;
+	/* Pairs with the first smp_rmb() there: all words are visible before the even counter. */
+	vpmu_atomic_set(&at[0], *seq);
+}

@@ -21,6 +21,13 @@ bool vpmu_pv_memory_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches,
 /** Not under the lock. */
 void vpmu_pv_memory_unmap(struct vpmu_pv *v, const struct pv_pages *pages);
 
+/**
+ * Write words 1 to @n - 1 of @words to @at in mapped memory, with a sequence counter in word 0;
+ * @seq: its value, even. Under the lock.
+ */
+void vpmu_pv_memory_publish(struct vpmu_pv *v, uint32_t *at, const uint32_t *words,
+			    unsigned int n, uint32_t *seq);
+
 /** @bytes of mapped memory were written. Under the lock. */
 void vpmu_pv_memory_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes);
 

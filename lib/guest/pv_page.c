@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The page that a vCPU shares with its guest, and version 1's structs. */
+/*
+ * What the guest reads: the page that it shares with a vCPU, and version 1's structs.
+ *
+ *	version | n_slots | overflowed[2] | changed[2] | ...
+ *	slot[0]: seq | id | count | enabled | running | overflows | flags | ...
+ *	slot[1]: ...
+ *
+ * Invariant: a bit of overflowed or changed is set after the entry that it is about has been
+ * written, and before the interrupt. vpmu_pv_page_flush() alone sets bits, in that order; only
+ * the guest clears them, by an exchange of the word. vpmu_pv_memory_publish() has the
+ * invariant of an entry.
+ */
 #include "pv_branch.h"
 #include "pv_counter.h"
 #include "pv_memory.h"
@@ -9,7 +20,7 @@
 #define PV_SLOT_WORDS	(sizeof(struct vpmu_pv_slot) / 4)
 #define PV_SLOT_USED	(offsetof(struct vpmu_pv_slot, zero) / 4)
 
-/* A count that does not tear where the machine can help it; each half otherwise. */
+/* The count is stored at once where the machine can do that, and in halves otherwise. */
 void vpmu_pv_page_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overflows)
 {
 	uint32_t *at = ev->at;
@@ -23,6 +34,10 @@ void vpmu_pv_page_write_1(struct vpmu_pv *v, struct pv_event *ev, uint32_t overf
 		vpmu_atomic_put(&at[0], (uint32_t)ev->count);
 		vpmu_atomic_put(&at[1], (uint32_t)(ev->count >> 32));
 	}
+	/*
+	 * Pairs with try_cmpxchg() in v1_take() of the guest's driver: the count is visible before
+	 * its overflows.
+	 */
 	vpmu_atomic_fence();
 	if (overflows)
 		vpmu_atomic_add(&at[2], overflows);
@@ -43,8 +58,7 @@ static uint32_t pv_page_flags(const struct pv_event *ev, bool enabled)
 void vpmu_pv_page_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_event *ev,
 			  bool enabled)
 {
-	uint32_t words[PV_SLOT_WORDS], i, *at;
-	struct pv_slot *sl = &v->slot[s];
+	uint32_t words[PV_SLOT_WORDS], *at;
 	struct vpmu_pv_slot w;
 
 	pv_assert_locked(v);
@@ -59,20 +73,18 @@ void vpmu_pv_page_write_2(struct vpmu_pv *v, unsigned int s, const struct pv_eve
 	w.flags = pv_page_flags(ev, enabled);
 	memcpy(words, &w, sizeof(w));
 	at = v->page.slots + PV_WORD(slot) + s * PV_SLOT_WORDS;
-	vpmu_atomic_put(&at[0], sl->seq + 1);
-	vpmu_atomic_fence();
-	for (i = 1; i < PV_SLOT_USED; i++)
-		vpmu_atomic_put(&at[i], words[i]);
-	sl->seq += 2;
-	vpmu_atomic_set(&at[0], sl->seq);
+	vpmu_pv_memory_publish(v, at, words, PV_SLOT_USED, &v->slot[s].seq);
 	vpmu_pv_memory_dirtied(v, at, sizeof(w));
 }
 
-/* Slots before bitmaps, and those before an interrupt. */
 static void pv_page_set_bits(struct vpmu_pv *v, uint32_t *words, uint64_t bits)
 {
 	if (!bits)
 		return;
+	/*
+	 * Pairs with the guest's exchange of the word, xchg() in v2_overflowed() of its driver:
+	 * entries are visible before their bits.
+	 */
 	vpmu_atomic_fence();
 	if ((uint32_t)bits)
 		vpmu_atomic_or(&words[0], (uint32_t)bits);
