@@ -14,7 +14,7 @@
 #define PV_FEATURES	(VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_VECTOR | VPMU_PV_HAS_NESTED | \
 			 VPMU_PV_HAS_DOORBELL | VPMU_PV_HAS_BRANCHES)
 
-/* Of struct vpmu_provider_ops and struct vpmu_ops: what is needed. */
+/* The parts of struct vpmu_provider_ops and struct vpmu_ops that are needed. */
 #define PV_PROVIDER_SIZE (offsetof(struct vpmu_provider_ops, load) + sizeof(void *))
 #define PV_OPS_SIZE	(offsetof(struct vpmu_ops, unlock) + sizeof(void *))
 
@@ -169,7 +169,7 @@ int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 	return 0;
 }
 
-/* Everything is given back; nothing more is written into a page. */
+/* Everything is released; nothing more is written into a page. */
 static void pv_stop(struct vpmu_pv *v)
 {
 	struct pv_pages pages;
@@ -203,7 +203,7 @@ void vpmu_pv_vm_reset(struct vpmu_pv_vm *vm)
 
 	for (i = 0; i < vm->n_vcpus && !v; i++)
 		v = pv_vcpus(vm)[i];
-	if (!v) /* nobody can have opened anything */
+	if (!v) /* without a vCPU no event can have been opened */
 		return;
 	vpmu_pv_close_all(v);
 	for (i = 0; i < vm->n_vcpus; i++)

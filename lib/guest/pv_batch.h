@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What happens at one instant. On the vCPU, or while it is stopped; not under the lock. */
+/* The bracket of one instant. On the vCPU, or while it is stopped; not under the lock. */
 #ifndef VPMU_PV_BATCH_H
 #define VPMU_PV_BATCH_H
 

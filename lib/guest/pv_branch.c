@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Branch records with overflows. An event that wants them shares the facility of the
- * provider with others that want the same; while one counts, the engine records.
+ * Branch records with overflows. Events that want the same records share the provider's
+ * facility; while one of them counts, the engine records.
  *
- * At an overflow they are written for the guest, and stand still until it has looked,
- * as LBRs do that are frozen upon a PMI. Not in call-stack mode: the handler's
- * returns would then take away more than its calls had brought.
+ * At an overflow the records are written for the guest, and stand still until it has looked,
+ * as LBRs do that are frozen upon a PMI. In call-stack mode they are not frozen: a handler
+ * whose calls were not recorded would take away the interrupted program's entries as it returns.
  */
 #include "pv_branch.h"
 #include "pv_memory.h"

@@ -4,7 +4,7 @@
 #include "pv_call.h"
 #include "pv_memory.h"
 
-/* Outside of 64-bit mode the upper halves of registers are none. */
+/* Outside of 64-bit mode a register has no upper half. */
 static uint64_t call_register(const struct vpmu_hypercall *call, uint64_t value)
 {
 	return call->long_mode ? value : (uint32_t)value;
@@ -45,7 +45,7 @@ enum vpmu_result vpmu_pv_hypercall(struct vpmu_pv *v, struct vpmu_hypercall *cal
 	return VPMU_HANDLED;
 }
 
-/* What the guest reads if nothing else is written. */
+/* Write the answer; the guest reads the first one if no other follows. */
 static bool call_answer(struct vpmu_pv *v, uint64_t gpa, int64_t result)
 {
 	return !v->ops->gpa_write(v->ctx, gpa + offsetof(struct vpmu_pv_call, result), &result,
@@ -73,6 +73,6 @@ enum vpmu_result vpmu_pv_doorbell(struct vpmu_pv *v, uint64_t value)
 	vpmu_pv_batch_begin(v);
 	call.result = vpmu_pv2_call(v, &call);
 	vpmu_pv_batch_end(v);
-	(void)call_answer(v, value, call.result); /* it was RAM right now */
+	(void)call_answer(v, value, call.result); /* it was writable before the call */
 	return VPMU_HANDLED;
 }

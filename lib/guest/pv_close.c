@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Events are closed, by any vCPU of the VM: the owner of one that is enabled elsewhere gives the
- * provider's event back at its next service.
+ * Events are closed, by any vCPU of the VM. If one is enabled on another vCPU, that vCPU releases
+ * the provider's event at its next service.
  */
 #include "pv_close.h"
 #include "pv_memory.h"

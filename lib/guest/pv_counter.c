@@ -2,13 +2,13 @@
 /*
  * The event of the provider that counts for a slot.
  *
- * When the guest's event is disabled it is parked: it stays, and is used again when the same
- * event is enabled there. What was parked for a whole slice is released.
+ * When the guest's event is disabled, the provider's is parked: it stays, and is used again when
+ * the same event is enabled there. One that was parked for a whole slice is released.
  */
 #include "pv_counter.h"
 #include "pv_event.h"
 
-/* As good as never: farther than a guest may ask for, near enough for any host. */
+/* Never, in practice: farther than a guest may ask for, and in range for any host. */
 #define PV_FAR		((uint64_t)1 << 62)
 
 #define PV_LATE_MAX	64 /* overflows that one service can find to be overdue */
@@ -36,7 +36,7 @@ static void pv_counter_state_changed(struct vpmu_event *head)
 
 /* Numbers */
 
-/* A clock that goes back has stood still: times only grow. */
+/* Times only grow: a clock that has gone back counts as one that has stood still. */
 void vpmu_pv_counter_clock(struct vpmu_pv *v)
 {
 	uint64_t clock;
@@ -89,9 +89,9 @@ uint64_t vpmu_pv_counter_left(struct vpmu_pv *v, const struct pv_event *ev)
 }
 
 /*
- * How many overflows @hits of the provider are at @count, and the place of the next
- * one in @next. An event that was made with another period overflows at places of
- * its own after the first.
+ * The number of overflows that @hits of the provider stand for at @count, and the place of
+ * the next one in @next. An event that was made with another period has had only its first
+ * overflow from the provider; the places of the others follow from its own period.
  */
 static uint32_t pv_counter_passed(const struct pv_slot *sl, const struct pv_event *ev,
 				  uint32_t hits, uint64_t count, uint64_t *next)
@@ -127,7 +127,6 @@ uint32_t vpmu_pv_counter_advance(struct vpmu_pv *v, struct pv_event *ev, uint32_
 	return n;
 }
 
-/* Whether there is something to be counted: overflows of an event that is enabled. */
 bool vpmu_pv_counter_overflows(const struct pv_slot *sl, const struct pv_event *ev, uint32_t hits)
 {
 	return hits && ev && sl->made && sl->next;
@@ -198,7 +197,7 @@ static int pv_counter_create(struct vpmu_pv *v, unsigned int s, const struct pv_
 	return pv_ops(v)->create(v->provider, own, &attr);
 }
 
-/* Parked events may have what this one needs; they come back when they are needed. */
+/* Parked events may have the counter that this one needs; they are made again on ENABLE. */
 void vpmu_pv_counter_make(struct vpmu_pv *v, unsigned int s, const struct pv_counter_job *job)
 {
 	struct pv_slot *sl = &v->slot[s];

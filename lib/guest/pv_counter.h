@@ -5,7 +5,7 @@
 
 #include "pv_vm.h"
 
-/* What a slot's event of the provider has to be made for. */
+/* An event that is to be made for a slot. */
 struct pv_counter_job {
 	struct pv_what what;
 	uint64_t serial, period;

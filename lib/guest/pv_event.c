@@ -26,7 +26,7 @@ struct pv_names {
 	unsigned int n_caches;
 };
 
-/* Those that every model's table has alike. */
+/* The ones that every model's table has with the same meaning. */
 static const struct pv_event_cache pv_event_cache_intel[] = {
 	{ 0x000000, 0x81d0 }, /* L1D read access: retired loads */
 	{ 0x010000, 0x0151 }, /* L1D read miss: lines replaced */
@@ -37,7 +37,7 @@ static const struct pv_event_cache pv_event_cache_intel[] = {
 	{ 0x010005, 0x00c5 }, /* BPU read miss: mispredicted ones */
 };
 
-/* From Zen on; a model whose table lacks one has none. */
+/* From Zen on. A model has only those that are in its table. */
 static const struct pv_event_cache pv_event_cache_amd[] = {
 	{ 0x000000, 0x0040 }, /* L1D read access */
 	{ 0x010000, 0xc860 }, /* L1D read miss: requests to L2 */
@@ -291,7 +291,7 @@ struct pv_event *vpmu_pv_event_find(struct vpmu_pv_vm *vm, uint32_t abi, uint32_
 	return NULL;
 }
 
-/* Version 1 takes entries from the end, where ids of version 2 are rarely. */
+/* Version 1 takes entries from the end of the table, where version 2 rarely has its ids. */
 struct pv_event *vpmu_pv_event_take(struct vpmu_pv_vm *vm, uint32_t abi, uint32_t id,
 				    const struct pv_what *what)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What the guest reads: the page that it shares with a vCPU, and version 1's structs.
+ * The memory that the guest reads: the page that it shares with a vCPU, and version 1's structs.
  *
  *	version | n_slots | overflowed[2] | changed[2] | ...
  *	slot[0]: seq | id | count | enabled | running | overflows | flags | ...

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the guest reads of a vCPU. Under the lock. */
+/* The memory of a vCPU that the guest reads. Under the lock. */
 #ifndef VPMU_PV_PAGE_H
 #define VPMU_PV_PAGE_H
 

@@ -346,7 +346,6 @@ void vpmu_pv_slot_disable_all(struct vpmu_pv *v, uint32_t abi)
 	}
 }
 
-/* The slot where it was, else an empty one, else any. */
 int vpmu_pv_slot_choose(struct vpmu_pv *v, const struct pv_event *ev)
 {
 	uint32_t index = pv_index(v->vm, ev);

@@ -11,7 +11,7 @@
  */
 void vpmu_pv_slot_enable(struct vpmu_pv *v, struct pv_event *ev, unsigned int s, bool keep);
 
-/* What a saved state says of an event that was enabled here. */
+/* The part of a saved state that is about an event that was enabled here. */
 struct pv_restore {
 	uint32_t n_over, late;
 	bool throttled;
@@ -34,7 +34,7 @@ void vpmu_pv_slot_disable_all(struct vpmu_pv *v, uint32_t abi);
 /** Are members that @ev leads enabled on @v? From any vCPU. */
 bool vpmu_pv_slot_leads(struct vpmu_pv *v, const struct pv_event *ev);
 
-/** The slot for a version 1 event, or -1. */
+/** The slot for a version 1 event: where it was, else an empty one, else any; or -1. */
 int vpmu_pv_slot_choose(struct vpmu_pv *v, const struct pv_event *ev);
 
 /** Begin or end to throttle @ev, which is enabled here. */

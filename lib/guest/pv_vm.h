@@ -8,10 +8,10 @@
  *	pv_event.c    the VM's events by id, and what they count
  *	pv_counter.c  the provider's events: made, read, parked, released
  *	pv_branch.c   branch records with overflows
- *	pv_page.c     what the guest reads: the page of slots, version 1's structs
+ *	pv_page.c     memory that the guest reads: the page of slots, version 1's structs
  *	pv_slot.c     a vCPU's slots: events that are enabled there; overflows, losses
  *	pv_close.c    the end of events
- *	pv_batch.c    begin and end of what happens at one instant; second halves
+ *	pv_batch.c    the bracket of one instant; second halves
  *	pv_v1.c       operations of the interface of 2010
  *	pv_v2.c       operations of its successor
  *	pv_call.c     hypercalls: registers, answers
@@ -43,7 +43,7 @@
 			 VPMU_PV_EVENT_EXCLUDE_KERNEL | VPMU_PV_EVENT_EXCLUDE_HOST | \
 			 VPMU_PV_EVENT_EXCLUDE_GUEST | VPMU_PV_EVENT_BRANCHES)
 
-/* What to count, as the guest has put it and as the provider is asked. */
+/* The thing to count, in the guest's terms and in the provider's. */
 struct pv_what {
 	uint32_t type;      /* VPMU_PV_TYPE_... */
 	uint32_t flags;     /* VPMU_PV_EVENT_... */

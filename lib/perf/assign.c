@@ -7,7 +7,7 @@
  */
 #include "perf_internal.h"
 
-/* Where in set->shared a kind is to be had, or -1; NONE is always. */
+/* The index in set->shared where a kind is free, or -1; NONE is always free. */
 static int shared_place(const struct vpmu_perf_set *set, const struct vpmu_event_attr *attr)
 {
 	int at[2] = { attr->shared, attr->shared }, i;

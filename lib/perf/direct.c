@@ -88,7 +88,7 @@ static int find_slot(const struct vpmu_direct *d, const struct vpmu_event_attr *
 	return -VPMU_EBUSY;
 }
 
-/* What needs no counter: the guest is alone, so it has it whenever it is enabled. */
+/* An event without a counter: the guest is alone, so it counts whenever it is enabled. */
 static int direct_create_free(struct vpmu_provider *p, struct vpmu_event *ev,
 			      const struct vpmu_event_attr *attr)
 {

@@ -34,7 +34,7 @@ static void event_commit(const struct vpmu_perf_context *ctx)
 
 /* Open and close */
 
-/* Whether @ev counts what a guest does, for somebody outside of it. */
+/* Does @ev count what a guest does, for an owner outside of that guest? */
 static bool counts_guests(const struct vpmu_perf_event *ev)
 {
 	return !perf_of_guest(ev) && !ev->attr.exclude_guest;
@@ -81,7 +81,7 @@ static int event_resolve(struct vpmu_perf_event *ev, const struct vpmu_perf_syst
 	return err;
 }
 
-/* Whether the group of @leader, with @ev, fits on an empty PMU. */
+/* Does the group of @leader, with @ev, fit on an empty PMU? */
 static bool group_fits(const struct vpmu_perf_system *sys, struct vpmu_perf_event *leader,
 		       struct vpmu_perf_event *ev)
 {
@@ -250,7 +250,7 @@ int vpmu_perf_enable(struct vpmu_perf_event *ev)
 	event_begin(ev->ctx);
 	vpmu_event_set_state(ev, VPMU_EVENT_INACTIVE);
 	if (!ev->leader->attr.event.pinned) {
-		/* It may have to wait: its owner hears of it now, and when it counts. */
+		/* It may have to wait: its owner is called now, and again when it counts. */
 		ev->missed = true;
 		if (ev->head.changed)
 			ev->head.changed(&ev->head);

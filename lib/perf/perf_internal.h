@@ -8,7 +8,7 @@
  *	event.c   an event as it is now: class, state, time, count
  *	sched.c   which events count: classes, rotation, switches, guests
  *	perf.c    the life of an event: open, enable, disable, close
- *	vcpu.c    a vCPU's thread and its guest's provider
+ *	vcpu.c    a vCPU's thread, and the provider of its guest
  */
 #ifndef VPMU_PERF_INTERNAL_H
 #define VPMU_PERF_INTERNAL_H
@@ -80,7 +80,7 @@ void vpmu_sched_stop(struct vpmu_perf_event *ev);
 /** Give up the counter that @ev was configured on; its count stays its own. */
 void vpmu_sched_evict(struct vpmu_perf_event *ev);
 
-/** Let the clock go if somebody's time goes. */
+/** Hold silicon's clock while an event's time runs; let go of it otherwise. */
 void vpmu_sched_hold(struct vpmu_perf_cpu *cpu);
 
 /** Schedule all classes at the next commit. */

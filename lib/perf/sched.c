@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Who counts on a CPU. Scheduling makes a plan from what stays and from the lists
- * that are scheduled anew, then changes only what differs: an event that keeps its
- * counter is not touched.
+ * The scheduler: which events count on a CPU. It makes a plan from the events that stay and
+ * from the lists that are to be scheduled again, then changes only the differences: an event
+ * that keeps its counter is not touched.
  *
  * Source: facts of Linux's kernel/events/core.c, by function: ctx_resched (what an
  * enable reschedules), merge_sched_in and group_can_go_on (one list),
@@ -11,7 +11,7 @@
  */
 #include "perf_internal.h"
 
-/* Of a class: what the enable of such an event schedules anew. */
+/* For each class, the classes that an enable of one of its events schedules again. */
 static const uint8_t sched_reach[VPMU_PERF_CLASSES] = {
 	[VPMU_CPU_PINNED] = PERF_CLASSES_ALL,
 	[VPMU_TASK_PINNED] = PERF_CLASSES_ALL & ~PERF_CLASS_BIT(VPMU_CPU_PINNED),
@@ -20,7 +20,7 @@ static const uint8_t sched_reach[VPMU_PERF_CLASSES] = {
 	[VPMU_TASK_FLEXIBLE] = PERF_CLASS_BIT(VPMU_TASK_FLEXIBLE),
 };
 
-/* Is the event meant for this CPU, and for who runs on it? */
+/* Is the event meant for this CPU, and for the guest or host that runs on it? */
 static bool sched_matches(const struct vpmu_perf_cpu *cpu, const struct vpmu_perf_event *ev)
 {
 	if (ev->ctx->task && ev->attr.cpu >= 0 && (uint32_t)ev->attr.cpu != cpu->number)
@@ -44,7 +44,7 @@ static void sched_trace(struct vpmu_perf_cpu *cpu, unsigned int type,
 		   vpmu_perf_count(ev));
 }
 
-/* Its owner wants to know when it stops counting, and when that is over. */
+/* Call the owner when the event stops counting, and when it counts again. */
 static void sched_tell(struct vpmu_perf_event *ev)
 {
 	bool missed = ev->state != VPMU_EVENT_ACTIVE;
@@ -90,7 +90,7 @@ static bool plan_group(struct vpmu_perf_cpu *cpu, struct vpmu_perf_event *leader
 	return false;
 }
 
-/* Only an enable leads out of here. */
+/* Only an enable ends the error. */
 static void sched_fail(struct vpmu_perf_cpu *cpu, struct vpmu_perf_event *leader)
 {
 	vpmu_event_set_state(leader, VPMU_EVENT_ERROR);
@@ -100,8 +100,8 @@ static void sched_fail(struct vpmu_perf_cpu *cpu, struct vpmu_perf_event *leader
 }
 
 /*
- * After one that does not fit nothing of the list is tried: pinned groups are all
- * in ERROR then, flexible ones wait for their turn.
+ * After a group that does not fit no other one of the list is tried: pinned groups all go to
+ * ERROR then, flexible ones wait for their turn.
  */
 static void plan_list(struct vpmu_perf_cpu *cpu, struct vpmu_perf_context *ctx, bool pinned)
 {
@@ -141,7 +141,7 @@ void vpmu_sched_evict(struct vpmu_perf_event *ev)
 	cpu->held[slot] = NULL;
 }
 
-/* The counter is configured for @ev, as it was when @ev had one before. */
+/* Configure the counter for @ev, which goes on where it left its last counter. */
 static void sched_take(struct vpmu_perf_cpu *cpu, unsigned int slot,
 		       struct vpmu_perf_event *ev)
 {
@@ -163,7 +163,7 @@ static void sched_release(struct vpmu_perf_cpu *cpu, unsigned int slot)
 	sched_trace(cpu, VPMU_TRACE_RELEASE, cpu->active.slot[slot], slot);
 }
 
-/* Start and stop counters as the CPU's mode wants. */
+/* Start and stop counters for the CPU's mode, guest or host. */
 static void sched_mode(struct vpmu_perf_cpu *cpu)
 {
 	const struct vpmu_perf_event *ev;
@@ -218,7 +218,7 @@ static void plan_apply(struct vpmu_perf_cpu *cpu)
 	sched_mode(cpu);
 }
 
-/* Schedule the classes in @out anew; the others keep what they have. */
+/* Schedule the classes in @out again; the others keep their counters. */
 static void sched_run(struct vpmu_perf_cpu *cpu, uint32_t out)
 {
 	struct vpmu_perf_task *task = cpu->task;
@@ -297,7 +297,7 @@ void vpmu_sched_hold(struct vpmu_perf_cpu *cpu)
 		hold |= task->ctx.n_timed || (task->vcpu && task->vcpu->hold);
 	vpmu_silicon_hold_clock(&cpu->silicon, hold);
 	if (!hold)
-		cpu->timer = false; /* it went with the clock */
+		cpu->timer = false; /* it has stopped with the clock */
 }
 
 static void sched_timer(struct vpmu_perf_cpu *cpu)
@@ -311,7 +311,7 @@ static void sched_timer(struct vpmu_perf_cpu *cpu)
 	vpmu_silicon_timer(&cpu->silicon, cpu->system->mux_cycles);
 }
 
-/* Who has to let others go first; also ends the context's wish to rotate. */
+/* The first flexible group that counts, to be moved to the end; clears ctx->rotate. */
 static struct vpmu_perf_event *rotate_whom(const struct vpmu_perf_cpu *cpu,
 					   struct vpmu_perf_context *ctx)
 {

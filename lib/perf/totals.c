@@ -40,7 +40,7 @@ int vpmu_totals_save(struct vpmu_silicon *s, void *buf, size_t size, size_t *use
 	return c.error;
 }
 
-/* @c: behind the head. @s: NULL: only check. */
+/* @c is after the head. @s: NULL: only check. */
 static int totals_take(struct vpmu_silicon *s, struct vpmu_state_cursor c,
 		       uint64_t n_signals, uint64_t n_banks)
 {
