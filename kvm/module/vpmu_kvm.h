@@ -43,6 +43,7 @@
 #include <linux/irq_work.h>
 #include <linux/kvm_host.h>
 #include <linux/list_nulls.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
 
