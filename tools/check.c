@@ -22,7 +22,7 @@ static const char usage[] =
 "Says in one line each what works on this machine, and what cures the rest.\n"
 "Exits with 1 when something FAILs, and with 77 when no guest can be run yet.\n";
 
-#define CACHE_LIMIT_MB	500 /* 250 for QEMU and kernels, and three booted guests of 80 each */
+#define CACHE_LIMIT_MB	700 /* 80 of QEMU, five kernels of 50, three booted guests of 90 */
 
 /* See loop.S. */
 #define LOOP_INSTRUCTIONS	"2000004"

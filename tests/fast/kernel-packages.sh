@@ -1,0 +1,211 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# tools/guest-kernel finds Debian's kernels whichever way their packages are split, and
+# asks the network for nothing that can be no kernel. In place of an archive stand
+# records in the form of Packages, tiny packages, and two programs named like apt's.
+set -uo pipefail
+
+root=${VPMU_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
+work=$(realpath "$(mktemp -d)")
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+# shellcheck source=tests/case.sh
+. "$root/tests/case.sh"
+for command in dpkg-deb depmod modprobe python3; do
+	PATH=$PATH:/usr/sbin:/sbin command -v $command >/dev/null ||
+		{ echo "skip kernel-packages: found no $command, which unpacks a kernel"; exit 0; }
+done
+export XDG_CACHE_HOME=$work/base
+unset VPMU_KERNEL
+umask 022
+cache=$work/base/vpmu
+
+# ---- the archive: Packages and the packages, by suite
+
+mkdir -p bin archive
+cat >bin/apt-get <<-'END'
+	#!/bin/bash
+	# update, download NAME..., indextargets; --: the options of a private configuration
+	verb='' names=()
+	while [ $# -gt 0 ]; do
+		case $1 in
+		-o | --format) shift ;;
+		-*) ;;
+		*) if [ -z "$verb" ]; then verb=$1; else names+=("$1"); fi ;;
+		esac
+		shift
+	done
+	case $verb in
+	update)
+		echo update >>"$WORK/network"
+		suite=$(sed -n 's/^deb [^]]*\] [^ ]* \([^ ]*\) main$/\1/p' "$WORK"/base/vpmu/tmp.*/apt/sources.list)
+		echo "$suite" >"$WORK/suite"
+		[ -d "$WORK/archive/$suite" ]
+		;;
+	download)
+		for name in "${names[@]}"; do
+			echo "$name" >>"$WORK/network"
+			cp "$WORK/archive/$(cat "$WORK/suite")/${name}_"*.deb . || exit 100
+		done
+		;;
+	esac
+END
+cat >bin/apt-cache <<-'END'
+	#!/bin/bash
+	# show PACKAGE, the last argument
+	awk -v RS= -v want="Package: ${*: -1}" '
+		{ split($0, lines, "\n") }
+		lines[1] == want { print $0 "\n" }' "$WORK/archive/$(cat "$WORK/suite")/Packages"
+END
+chmod +x bin/*
+export WORK=$work PATH=$work/bin:$PATH
+
+record() { # SUITE PACKAGE DEPENDS: Packages' record of a package that is in no pool
+	mkdir -p "archive/$1"
+	printf 'Package: %s\nVersion: 1\nSize: 1234567\n%s\n' "$2" "${3:+Depends: $3
+}" >>"archive/$1/Packages"
+}
+
+deb() { # SUITE PACKAGE DEPENDS: of what is in tree/
+	local suite=$1 package=$2
+	record "$@"
+	mkdir -p tree/DEBIAN
+	printf 'Package: %s\nVersion: 1\nArchitecture: amd64\nMaintainer: a\nDescription: b\n' \
+		"$package" >tree/DEBIAN/control
+	dpkg-deb --root-owner-group -b tree "archive/$suite/${package}_1_amd64.deb" >/dev/null
+	rm -rf tree
+}
+
+# A bzImage with an ELF file's first bytes inside.
+bzimage() {
+	python3 - "$1" <<-'END'
+		import gzip, struct, sys
+		payload = gzip.compress(b"\x7fELF" + bytes(60))
+		head = bytearray(1024)
+		head[0x1f1] = 1
+		head[0x202:0x206] = b"HdrS"
+		struct.pack_into("<II", head, 0x248, 0, len(payload))
+		open(sys.argv[1], "wb").write(head + payload)
+	END
+}
+
+# list_builtin FILE [MODULE...]: the list of those that the guest needs, less the others
+list_builtin() {
+	local file=$1 name
+	shift
+	for name in virtio/virtio_pci char/virtio_console 9p/9pnet_virtio 9p/9p overlayfs/overlay; do
+		[[ " $* " == *" ${name##*/} "* ]] || echo "kernel/$name.ko"
+	done >"$file"
+}
+
+# whole SUITE RELEASE [MODULE...]: the kernel in one package, as until 6.18, without MODULE
+whole() {
+	local suite=$1 release=$2
+	shift 2
+	mkdir -p tree/boot "tree/lib/modules/$release/kernel/fs/9p"
+	: >"tree/lib/modules/$release/kernel/fs/9p/Kconfig"
+	bzimage "tree/boot/vmlinuz-$release"
+	list_builtin "tree/lib/modules/$release/modules.builtin" "$@"
+	deb "$suite" "linux-image-$release" 'kmod, initramfs-tools (>= 0.120+deb8u2) | linux-initramfs-tool'
+}
+
+# parts SUITE RELEASE [MODULE...]: as since 6.19
+parts() {
+	local suite=$1 release=$2 dir=tree/usr/lib/modules/$2
+	shift 2
+	deb "$suite" "linux-image-$release" "dracut | linux-initramfs-tool, linux-base-$release (= 1), linux-binary-$release (= 1), linux-modules-$release (= 1)"
+	mkdir -p "$dir"
+	bzimage "$dir/vmlinuz"
+	deb "$suite" "linux-binary-$release" "linux-base-$release (= 1)"
+	mkdir -p "$dir/kernel/fs/9p"
+	: >"$dir/kernel/fs/9p/Kconfig"
+	deb "$suite" "linux-modules-$release" "kmod, linux-base-$release (= 1)"
+	mkdir -p "$dir"
+	list_builtin "$dir/modules.builtin" "$@"
+	deb "$suite" "linux-base-$release" ''
+}
+
+record bookworm linux-image-amd64 'linux-image-6.1.0-56-amd64 (= 6.1.192-2)'
+whole bookworm 6.1.0-56-amd64
+whole bookworm 6.1.0-49-amd64
+record bookworm linux-image-rt-amd64 'linux-image-6.1.0-56-rt-amd64 (= 6.1.192-2)'
+whole bookworm 6.1.0-56-rt-amd64
+record bookworm linux-image-cloud-amd64 'linux-image-6.1.0-56-cloud-amd64 (= 6.1.192-2)'
+whole bookworm 6.1.0-56-cloud-amd64 9p 9pnet_virtio
+record trixie-backports linux-image-amd64 'linux-base-amd64 (= 1), linux-image-7.3.4+deb13-amd64 (= 1), linux-modules-amd64 (= 1)'
+parts trixie-backports 7.3.4+deb13-amd64
+record trixie-backports linux-image-rt-amd64 'linux-base-rt-amd64 (= 1), linux-image-7.3.4+deb13-rt-amd64 (= 1)'
+parts trixie-backports 7.3.4+deb13-rt-amd64 virtio_console
+parts trixie-backports 7.2.12+deb13-amd64
+record trixie linux-image-amd64 'linux-image-6.12.0/../../../x-amd64 (= 1)'
+record forky linux-image-amd64 'linux-image-7.2-amd64 (= 1)'
+deb forky linux-image-7.2-amd64 'linux-binary-../../x-7.2-amd64 (= 1)'
+record sid linux-image-amd64 'linux-base-amd64 (= 1)'
+
+# ---- cases
+
+# ask NAME: sets $status, $said and $dir
+ask() {
+	: >network
+	dir=$("$root/tools/guest-kernel" "$@" 2>said)
+	status=$?
+	said=$(cat said)
+}
+
+taken() { # NAME RELEASE SUITE DOWNLOAD...: of the packages' names, without linux- and release
+	local name=$1 release=$2 suite=$3 why='' fetched
+	shift 3
+	ask "$name"
+	[ $status = 0 ] || why="status $status, $(tail -n 1 <<<"$said")"
+	[ -n "$why" ] || [ "$(cat "$dir/release")" = "$release" ] || why="release $(cat "$dir/release")"
+	[ -n "$why" ] || [ "$(cat "$dir/origin")" = "linux-image-$release from $suite" ] ||
+		why="origin $(cat "$dir/origin")"
+	[ -n "$why" ] || [ "$(head -c 4 "$dir/vmlinux")" = $'\177ELF' ] || why='no ELF file'
+	fetched=$(grep -v update network | sed "s/^linux-//; s/-$release\$//" | sort | paste -sd' ')
+	[ -n "$why" ] || [ "$fetched" = "$*" ] || why="fetched $fetched"
+	case_of "$name" "$why"
+	ask "$name"
+	case_of "$name once more, from the cache" "$([ "$status" = 0 ] && [ ! -s network ] || echo "$status, $(cat network)")"
+}
+
+# refused NAME WORDS [NETWORK]: where NETWORK is empty it is not asked
+refused() {
+	ask "$1"
+	case_of "$1 is refused" "$([[ $status = 125 && $said == *"$2"* ]] || echo "status $status, $said")"
+	case_of "$1 leaves nothing in the cache" \
+		"$(find "$cache" -mindepth 1 ! -name 'kernel*' ! -path '*/kernel-*/*' 2>/dev/null | head -n 1)"
+	[ -n "${3:-}" ] || case_of "$1 asks no network" "$(head -n 1 network)"
+}
+
+for name in nosuch bookworm/nosuch bookworm/ bookworm/rt/x /rt 'bookworm rt' 'bookworm/rt x' 7.3 ../x \
+		7.3.4+deb13-i386 '7.3/../x-amd64' -amd64 "6.1.0-$(printf '1%.0s' {1..60})-amd64"; do
+	case $name in
+	6.1*) refused "$name" 'at most 64 letters' ;;
+	-*) refused "$name" Usage: ;;
+	*) refused "$name" 'Needed is a file; or a suite' ;;
+	esac
+done
+
+ask --print trixie-backports/rt
+case_of 'only looked for' "$([[ $status = 1 && $dir == "$cache/kernel-trixie-backports-rt."* && ! -s network ]] ||
+	echo "status $status, $dir, $(cat network)")"
+taken bookworm 6.1.0-56-amd64 bookworm image
+taken bookworm/rt 6.1.0-56-rt-amd64 bookworm image
+taken 6.1.0-49-amd64 6.1.0-49-amd64 bookworm image
+taken trixie-backports 7.3.4+deb13-amd64 trixie-backports base binary image modules
+taken 7.2.12+deb13-amd64 7.2.12+deb13-amd64 trixie-backports base binary image modules
+taken 6.1.0-56-amd64 6.1.0-56-amd64 bookworm # nothing: the suite's is the same
+ask --print bookworm
+case_of 'found by --print' "$([[ $status = 0 && -e $dir/vmlinux ]] || echo "$status, $dir")"
+case_of 'five are kept' "$([ "$(find "$cache" -maxdepth 1 -type d -name 'kernel-*' | wc -l)" = 5 ] || ls "$cache")"
+
+refused bookworm/cloud 'kernel 6.1.0-56-cloud-amd64 of bookworm cannot be used: it has no 9pnet_virtio 9p, ' network
+refused bookworm/cloud 'take --kernel bookworm or bookworm/rt' network
+refused trixie-backports/rt 'has no virtio_console, ' network
+refused trixie 'depends on is linux-image-6.12.0/../../../x-amd64, ' network
+refused forky 'depends on is linux-binary-../../x-7.2-amd64, ' network
+refused sid 'no linux-image-amd64 in sid' network
+refused 6.99.0-1-amd64 'no suite has linux-image-6.99.0-1-amd64 (could not be reached: bookworm-backports)' network
+# shellcheck disable=SC2154 # of case.sh
+exit "$failed"
