@@ -12,13 +12,30 @@
 #include "channel.h"
 #include "vpmu.h"
 
+/* The exit status of tools/guest-kernel --print for what is not cached. */
+#define NOT_CACHED	1
+
+/*
+ * A path, whether or not there is such a file, or SUITE, SUITE/FLAVOUR or a release. A
+ * directory is no kernel, and may have a suite's name.
+ */
+static bool names_file(const char *which)
+{
+	const char *slash = strchr(which, '/');
+	struct stat s;
+
+	if (!stat(which, &s) && !S_ISDIR(s.st_mode))
+		return true;
+	return slash && (!is_name(slash + 1) || *which == '/' || *which == '.');
+}
+
 /* Run tools/guest-kernel; it looks into the cache before anything else. */
 static int ask_script(struct kernel *kernel, const char *which,
 		      const char *modules, bool print)
 {
 	struct buffer out = { 0 };
 	char *argv[8] = { 0 }, *script;
-	bool file = which && (strchr(which, '/') || !access(which, F_OK));
+	bool file = which && names_file(which);
 	int n = 0, status;
 
 	if (!source_file("tools/guest-kernel", &script))
@@ -36,11 +53,11 @@ static int ask_script(struct kernel *kernel, const char *which,
 	}
 	status = run_script(argv, &out);
 	free(script);
-	if (status)
+	if (status && status != NOT_CACHED)
 		return status;
 	kernel->dir = out.data;
 	kernel->vmlinux = xprintf("%s/vmlinux", out.data);
-	return 0;
+	return status;
 }
 
 static char *read_text(const char *dir, const char *name)
@@ -88,6 +105,23 @@ bool kernel_cached(struct kernel *kernel, const char *which)
 		return false;
 	read_release(kernel);
 	return true;
+}
+
+void kernel_find_dry(struct kernel *kernel, const char *which, const char *modules)
+{
+	int status;
+
+	if (which && names_file(which)) {
+		kernel_find(kernel, which, modules);
+		return;
+	}
+	cache_dir();
+	status = ask_script(kernel, which, modules, true);
+	if (status && status != NOT_CACHED)
+		exit(EXIT_VPMU);
+	kernel->release = NULL;
+	if (!status)
+		read_release(kernel);
 }
 
 char *kernel_driver(const struct kernel *kernel, bool cached)

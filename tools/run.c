@@ -494,6 +494,8 @@ static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
 
 	for (int i = 0; i < PORTS; i++)
 		fds.port[i] = 10 + i;
+	if (!kernel->release)
+		puts("# the guest's kernel is not fetched yet");
 	if (m->pv)
 		printf("# the guest loads %s\n", driver ? driver :
 		       "vpmu_guest.ko, which is not built yet");
@@ -609,6 +611,16 @@ static void tell(struct run *r, const struct options *o, char **command, bool pa
 		r->out.incomplete = true;
 }
 
+static void look_for_kernel(struct kernel *kernel, const struct options *o)
+{
+	const char *which = o->kernel ? o->kernel : getenv("VPMU_KERNEL");
+
+	if (o->dry_run)
+		kernel_find_dry(kernel, which, o->modules);
+	else
+		kernel_find(kernel, which, o->modules);
+}
+
 static int run(const struct options *o, struct run *r, char **command)
 {
 	struct job_extra extra = { .root = o->root, .tty = terminal_streams() };
@@ -620,7 +632,7 @@ static int run(const struct options *o, struct run *r, char **command)
 	struct perf perf;
 
 	qemu_look(&s.qemu);
-	kernel_find(&s.kernel, o->kernel ? o->kernel : getenv("VPMU_KERNEL"), o->modules);
+	look_for_kernel(&s.kernel, o);
 	s.share = choose_directory(&extra);
 	m->share = extra.share;
 	perf_find(&perf);
@@ -628,13 +640,14 @@ static int run(const struct options *o, struct run *r, char **command)
 		say("there is no perf on this machine for the guest to run: " PERF_CURE);
 	extra.perf = &perf;
 	extra.kernel = &s.kernel;
-	qemu_found(&s.qemu, false);
+	if (!qemu_found(&s.qemu, o->dry_run))
+		fail(EXIT_VPMU, "QEMU is not built yet, and --dry-run builds nothing: make qemu");
 	if (m->kvm)
 		qemu_need_kvm(&s.qemu);
 	if (m->pv && !m->kvm && !s.qemu.patched)
 		fail(EXIT_SKIP, "--pmu %s: found %s, which has no paravirtual PMU; needed is "
 		     "vpmu's own QEMU: unset VPMU_QEMU", m->pmu, s.qemu.binary);
-	if (m->pv)
+	if (m->pv && s.kernel.release)
 		s.driver = kernel_driver(&s.kernel, o->dry_run);
 	if (o->dry_run)
 		return print_dry(&s.qemu, &s.kernel, m, s.driver);

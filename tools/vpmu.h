@@ -115,10 +115,18 @@ struct kernel {
 	char *vmlinux;
 	char *release;
 };
-/* @which: NULL, a suite, or a file; may fetch. Fails with the cure. */
+/*
+ * @which: NULL, a suite with or without a flavour, a release, or a file; may fetch.
+ * Fails with the cure.
+ */
 void kernel_find(struct kernel *kernel, const char *which, const char *modules);
 /* As above, but only what is cached; returns false when nothing is. */
 bool kernel_cached(struct kernel *kernel, const char *which);
+/*
+ * As kernel_find(), but fetches nothing. What is not cached has no @release, and its @dir
+ * and @vmlinux are where they would be.
+ */
+void kernel_find_dry(struct kernel *kernel, const char *which, const char *modules);
 /*
  * vpmu_guest.ko for this kernel, a new string; may fetch headers and build. Fails
  * with the cure; with @cached, which does neither, it returns NULL.

@@ -7,6 +7,7 @@
 set -uo pipefail
 
 root=${VPMU_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
+vpmu=${VPMU_BUILD:-$root/build}/vpmu
 work=$(realpath "$(mktemp -d)")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -190,6 +191,15 @@ done
 ask --print trixie-backports/rt
 case_of 'only looked for' "$([[ $status = 1 && $dir == "$cache/kernel-trixie-backports-rt."* && ! -s network ]] ||
 	echo "status $status, $dir, $(cat network)")"
+out=$(VPMU_QEMU=/bin/true "$vpmu" run --kernel trixie-backports/rt --dry-run -- true 2>&1)
+case_of 'a dry run fetches nothing' "$([[ $? = 0 && $out == *"kernel is not fetched yet"*"-kernel $cache/kernel-trixie-backports-rt."*/vmlinux* &&
+	! -s network && ! -e $cache ]] || echo "$out; $(cat network)")"
+mkdir sid
+out=$(VPMU_QEMU=/bin/true "$vpmu" run --kernel sid --dry-run -- true 2>&1)
+case_of 'a directory is no kernel' "$([[ $out == *"/kernel-sid."* ]] || echo "$out")"
+out=$(VPMU_QEMU=/bin/true "$vpmu" run --kernel nosuch --dry-run -- true 2>&1)
+case_of 'a dry run of what can be no kernel' "$([[ $? = 125 && $out == *'there is no kernel nosuch'* ]] || echo "$out")"
+
 taken bookworm 6.1.0-56-amd64 bookworm image
 taken bookworm/rt 6.1.0-56-rt-amd64 bookworm image
 taken 6.1.0-49-amd64 6.1.0-49-amd64 bookworm image
