@@ -162,5 +162,8 @@ int boot_port(const char *name)
 			return fd;
 		nanosleep(&wait, NULL);
 	}
+	if (access("/sys/class/virtio-ports", F_OK))
+		die("the guest's kernel has no virtio_console or virtio_pci, built in or as a "
+		    "module: take another --kernel");
 	die("no port %s", name);
 }

@@ -37,8 +37,12 @@ static int share = -1;
 static void must_mount(const char *source, const char *target,
 		       const char *type, unsigned long flags, const char *data)
 {
-	if (mount(source, target, type, flags, data))
-		die("cannot mount %s: %m", target);
+	if (!mount(source, target, type, flags, data))
+		return;
+	if (errno == ENODEV && type)
+		die("the guest's kernel has no %s, built in or as a module: take another --kernel",
+		    type);
+	die("cannot mount %s: %m", target);
 }
 
 static void may_mount(const char *source, const char *target,
