@@ -34,6 +34,7 @@ long vg_hypercall_at(u32 nr, unsigned long op, const void *at)
 long vg_call(u32 op, u64 address)
 {
 	struct vpmu_pv_call *call = this_cpu_ptr(vg_cpus)->call + vg_context();
+	u64 pa;
 
 	if (vg.hypercall)
 		return vg_hypercall(vg.hypercall, op, lower_32_bits(address),
@@ -43,8 +44,9 @@ long vg_call(u32 op, u64 address)
 	call->a1 = lower_32_bits(address);
 	call->a2 = upper_32_bits(address);
 	call->zero = 0;
+	pa = virt_to_phys(call);
 	barrier(); /* the host reads it now, and writes */
-	if (wrmsrl_safe(VPMU_PV_MSR_DOORBELL, virt_to_phys(call)))
+	if (wrmsr_safe(VPMU_PV_MSR_DOORBELL, lower_32_bits(pa), upper_32_bits(pa)))
 		return -VPMU_PV_EFAULT;
 	barrier();
 	return call->result;

@@ -4,6 +4,11 @@
 #define VPMU_GUEST_COMPAT_H
 
 #include <linux/perf_event.h>
+#ifdef VG_HAVE_CPUID_API
+#include <asm/cpuid/api.h>
+#else
+#include <asm/processor.h>
+#endif
 
 /*
  * 6.1 has one context for all hardware PMUs. It complains of a second PMU, even of an

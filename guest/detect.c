@@ -6,8 +6,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/kernel.h>
-#include <asm/processor.h>
 
+#include "compat.h"
 #include "vpmu_guest.h"
 
 #define VG_FIRST	0x40000000u

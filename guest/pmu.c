@@ -674,13 +674,32 @@ static const struct pmu vg_pmu = {
 	.cancel_txn = vg_cancel_txn,
 };
 
+/*
+ * Another PMU counts raw events: the one that the kernel found. Kernels of 7.x export
+ * what they found to KVM alone, so perf is asked for such an event.
+ */
+static bool vg_raw_taken(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_RAW,
+		.size = sizeof(attr),
+		.disabled = 1,
+	};
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, cpumask_first(cpu_online_mask), NULL,
+						 NULL, NULL);
+	if (IS_ERR(event))
+		return PTR_ERR(event) != -ENOENT;
+	perf_event_release_kernel(event);
+	return true;
+}
+
 int vg_pmu_register(void)
 {
-	struct x86_pmu_capability cap;
 	int ret;
 
-	perf_get_x86_pmu_capability(&cap);
-	vg.raw = !cap.num_counters_gp;
+	vg.raw = !vg_raw_taken();
 	vg.pmu = kmemdup(&vg_pmu, sizeof(vg_pmu), GFP_KERNEL);
 	if (!vg.pmu)
 		return -ENOMEM;

@@ -75,3 +75,11 @@ for suite in bookworm bookworm-backports; do
 	refused none
 	refused arch
 done
+# The newest kernel, shortly.
+suite=trixie-backports
+if [ -z "$only" ] || [ "$suite" = "$only" ]; then
+	driver=$(pv_guest "$suite") || { echo "$driver" && exit 0; }
+	pv v2 pv 2 --smp 2 -- loaded exact sampling
+	pv both both 2 -- both
+	refused none
+fi
