@@ -31,7 +31,11 @@ cat >bin/apt-get <<-'END'
 	verb='' names=()
 	while [ $# -gt 0 ]; do
 		case $1 in
-		-o | --format) shift ;;
+		-o)
+			[[ $2 != Dir::Etc::sourcelist=* ]] || list=${2#*=}
+			shift
+			;;
+		--format) shift ;;
 		-*) ;;
 		*) if [ -z "$verb" ]; then verb=$1; else names+=("$1"); fi ;;
 		esac
@@ -40,7 +44,7 @@ cat >bin/apt-get <<-'END'
 	case $verb in
 	update)
 		echo update >>"$WORK/network"
-		suite=$(sed -n 's/^deb [^]]*\] [^ ]* \([^ ]*\) main$/\1/p' "$WORK"/base/vpmu/tmp.*/apt/sources.list)
+		suite=$(sed -n 's/^deb [^]]*\] [^ ]* \([^ ]*\) main$/\1/p' "$list")
 		echo "$suite" >"$WORK/suite"
 		[ -d "$WORK/archive/$suite" ]
 		;;
@@ -217,5 +221,51 @@ refused trixie 'depends on is linux-image-6.12.0/../../../x-amd64, ' network
 refused forky 'depends on is linux-binary-../../x-7.2-amd64, ' network
 refused sid 'no linux-image-amd64 in sid' network
 refused 6.99.0-1-amd64 'no suite has linux-image-6.99.0-1-amd64 (could not be reached: bookworm-backports)' network
+
+# ---- headers that want a compiler, and programs for another libc
+
+program() { mkdir -p "$(dirname "tree/$1")" && cp "$(type -P "$2")" "tree/$1"; }
+if [ "$(uname -m)" != x86_64 ]; then
+	echo "skip toolchain: a compiler of another Debian is for x86_64; this is $(uname -m)"
+	# shellcheck disable=SC2154 # of case.sh
+	exit "$failed"
+fi
+headers=tree/usr/src/linux-headers-7.3.4+deb13-amd64
+mkdir -p "$headers"
+echo 'include /usr/src/linux-headers-7.3.4+deb13-common/Makefile' >"$headers/Makefile"
+# shellcheck disable=SC2016 # make's
+echo 'CC = $(if $(X),y) $(CROSS_COMPILE)gcc-99' >"$headers/.kernelvariables"
+deb trixie-backports linux-headers-7.3.4+deb13-amd64 'gcc-99-for-host, linux-headers-7.3.4+deb13-common (= 1), linux-kbuild-7.3.4+deb13'
+mkdir -p tree
+deb trixie-backports linux-headers-7.3.4+deb13-common linux-kbuild-7.3.4+deb13
+program usr/lib/linux-kbuild-7.3.4+deb13/scripts/basic/fixdep true
+program usr/lib/linux-kbuild-7.3.4+deb13/scripts/mod/modpost echo
+deb trixie-backports linux-kbuild-7.3.4+deb13 'pahole, libc6 (>= 2.38)'
+program usr/bin/x86_64-linux-gnu-gcc-99 echo
+deb trixie gcc-99-x86-64-linux-gnu 'cpp-99-x86-64-linux-gnu (= 99), libcc1-0, libgcc-99-dev, libc6 (>= 2.38)'
+program usr/libexec/gcc/x86_64-linux-gnu/99/cc1 true
+program usr/libexec/gcc/x86_64-linux-gnu/99/collect2 true
+deb trixie cpp-99-x86-64-linux-gnu 'libc6 (>= 2.38)'
+program usr/bin/x86_64-linux-gnu-as true
+program usr/bin/x86_64-linux-gnu-ld.bfd echo
+deb trixie binutils-x86-64-linux-gnu 'libc6 (>= 2.38)'
+mkdir -p tree/usr/lib/x86_64-linux-gnu
+cp -L "$(ldd "$(type -P echo)" | awk '/libc\.so/ { print $3 }')" /lib64/ld-linux-x86-64.so.2 \
+	tree/usr/lib/x86_64-linux-gnu/
+deb trixie libc6 ''
+mkdir -p entry out
+echo 7.3.4+deb13-amd64 >entry/release
+echo linux-image-7.3.4+deb13-amd64 from trixie-backports >entry/origin
+: >network
+kdir=$("$root/tools/guest-kernel" --headers out entry 2>said)
+case_of 'headers are where they say' "$([[ $? = 0 && $kdir = $work/out/usr/src/linux-headers-7.3.4+deb13-amd64 &&
+	$(cat "$kdir/Makefile") = "include $work/out/"* ]] || tail -n 1 said)"
+fetched=$(grep -v update network | sed 's/^linux-//; s/-x86-64-linux-gnu$//; s/-7.3.4+deb13.*//' | paste -sd' ')
+case_of 'their compiler is fetched' \
+	"$([ "$fetched" = 'headers headers kbuild gcc-99 cpp-99 binutils libc6' ] || echo "$fetched")"
+gcc=$work/out/toolchain/usr/libexec/gcc/x86_64-linux-gnu/99
+case_of 'it runs, and finds its parts' "$([ "$(out/bin/gcc-99 'a b')" = "-B$gcc/ a b" ] || out/bin/gcc-99 x 2>&1)"
+case_of 'kbuild runs' "$([ "$(out/usr/lib/linux-kbuild-7.3.4+deb13/scripts/mod/modpost a 'b  c')" = 'a b  c' ] || echo no)"
+case_of 'the linker is the other one' "$([ "$(PATH=$PWD/out/bin x86_64-linux-gnu-ld x)" = x ] || echo no)"
 # shellcheck disable=SC2154 # of case.sh
 exit "$failed"

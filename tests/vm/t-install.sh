@@ -19,7 +19,7 @@ share=$dest/${bin%/bin/vpmu}/share/vpmu
 
 why=''
 for part in lib qemu guest include/vpmu meson.build meson_options.txt \
-		tools/{cache.sh,debian,guest-kernel,guest-module,packages,setup,timeline.html}; do
+		tools/{cache.sh,debian,guest-kernel,guest-module,packages,setup,timeline.html,toolchain.sh}; do
 	diff -r "$VPMU_ROOT/$part" "$share/$part" >"$dest/diff" 2>&1 || why+="$(head -n 1 "$dest/diff"); "
 done
 case_of 'what is built later' "$why"
