@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The differences between kernels 6.1 and 6.12, and among 6.12.y, in one place. */
+/* The differences between kernels from 6.1 to 7.3, and among stable ones, in one place. */
 #ifndef VPMU_GUEST_COMPAT_H
 #define VPMU_GUEST_COMPAT_H
 
