@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vpmu/filter.h>
 #include <vpmu/model.h>
 #include <vpmu/spec.h>
 

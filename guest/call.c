@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How the guest calls its host: a hypercall, or the doorbell. Source: docs/PV-ABI.md. */
+/* The calls to the host, by a hypercall or the doorbell. Source: docs/PV-ABI.md. */
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/percpu.h>

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
+#include <vpmu/filter.h>
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
 #include <vpmu/spec.h>

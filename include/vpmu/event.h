@@ -10,7 +10,7 @@
 
 struct vpmu_model;
 
-/* How a number comes about: it is never shown without that. */
+/* The quality of a number, which is always shown with it. */
 enum vpmu_quality {
 	VPMU_QUALITY_NONE,     /* not counted: reads 0, which guest and host can find out */
 	VPMU_QUALITY_EXACT,    /* equals what the architecture defines */

@@ -3,11 +3,22 @@
  * The event filter of a VM, with the meaning and the encoding of
  * KVM_SET_PMU_EVENT_FILTER, so that a VMM can pass on what it has.
  * Source: Linux, Documentation/virt/kvm/api.rst, 4.120 KVM_SET_PMU_EVENT_FILTER.
+ *
+ * Its text form, with EVENT as in spec.h:
+ *
+ *	filter:      allow|deny[:ENTRY]...
+ *	ENTRY        EVENT (rHEX of event select and unit mask only) | fixedN |
+ *	             mask=SELECT/MASK/MATCH, event selects and unit masks in hex |
+ *	             except=SELECT/MASK/MATCH, after an entry of the same select
+ *
+ * An event that only a fixed counter counts stands in a filter for that counter;
+ * any other one for the general-purpose counters only, as in KVM.
+ * Grammar with examples: docs/HOST-EVENTS.md.
  */
 #ifndef VPMU_FILTER_H
 #define VPMU_FILTER_H
 
-#include <vpmu/platform.h>
+#include <vpmu/model.h>
 
 #define VPMU_FILTER_ALLOW	0u /* only listed events count */
 #define VPMU_FILTER_DENY	1u /* listed events do not count */
@@ -57,5 +68,19 @@ int vpmu_filter_check(const struct vpmu_filter *f);
  * Pure.
  */
 bool vpmu_filter_allows(const struct vpmu_filter *f, uint64_t select, int fixed);
+
+/**
+ * Parse an event filter.
+ *
+ * @model:  model whose event names are known
+ * @out:    filled on success
+ * @events: room for VPMU_FILTER_EVENTS_MAX entries, used by @out afterwards
+ * @err:    filled on failure
+ *
+ * Pure. Returns 0, or -VPMU_EINVAL.
+ */
+int vpmu_spec_filter(const char *text, const struct vpmu_model *model,
+		     struct vpmu_filter *out, uint64_t *events,
+		     struct vpmu_spec_error *err);
 
 #endif /* VPMU_FILTER_H */

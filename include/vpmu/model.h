@@ -74,4 +74,11 @@ const char *vpmu_model_check(const struct vpmu_model *model, size_t *bad);
 #define VPMU_ARCH_EVENTS 8
 extern const uint16_t vpmu_arch_event[VPMU_ARCH_EVENTS];
 
+/* An error in a text that names events, of a host (spec.h) or of a filter (filter.h). */
+struct vpmu_spec_error {
+	size_t at, length;  /* place of the error in the text: bytes, from 0 */
+	const char *what;   /* description of the error */
+	const char *needed; /* text that is allowed there */
+};
+
 #endif /* VPMU_MODEL_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * The provider's events of one vCPU: batches, values, deadlines. The lowest floor of the
+ * The provider's events of one vCPU: batches, values, deadlines. The lowest layer of the
  * architectural PMU; nothing here knows what an event is for.
  */
 #ifndef VPMU_ARCH_EVENT_H

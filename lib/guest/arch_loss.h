@@ -35,7 +35,7 @@ void arch_loss_clock(struct vpmu_arch *v);
  */
 void arch_loss_settle(struct vpmu_arch *v, bool look);
 
-/** The same at any other time, so that what is read next is as of now. */
+/** Do the same at any other time, so that the next read is up to date. */
 void arch_loss_poll(struct vpmu_arch *v);
 
 /** Stop all times, for events to be released; the next arch_loss_clock() resumes. */

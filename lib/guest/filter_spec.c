@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The grammar of event filters. Source: include/vpmu/spec.h. */
+/* The grammar of event filters. Source: include/vpmu/filter.h. */
+#include <vpmu/filter.h>
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
 

@@ -2,6 +2,7 @@
 /* The grammar of host events. Source: include/vpmu/spec.h. */
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
+#include <vpmu/spec.h>
 
 #include "../silicon/words.h"
 

@@ -6,7 +6,7 @@
 #ifndef VPMU_WORDS_H
 #define VPMU_WORDS_H
 
-#include <vpmu/spec.h>
+#include <vpmu/model.h>
 
 /* A piece of the text. */
 struct word {

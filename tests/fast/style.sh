@@ -24,7 +24,7 @@ for f in "${code[@]}" "${scripts[@]}"; do
 	[ ! -e "$f" ] || head -n 10 "$f" | grep -q 'SPDX-License-Identifier: ' || echo "$f: no SPDX line on top"
 done | sort -u | report spdx
 
-# As in the kernel: an assembler and C90 know only the second form. QEMU has its own way.
+# The kernel has it so: an assembler and C90 know only the second form. QEMU differs.
 for f in "${ours[@]}"; do
 	[ -e "$f" ] || continue
 	read -r line <"$f"

@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 
+#include <vpmu/filter.h>
 #include <vpmu/model.h>
 #include <vpmu/msr.h>
 #include <vpmu/spec.h>

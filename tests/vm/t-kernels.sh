@@ -3,8 +3,8 @@
 # timeout: 2400
 # takes: 100
 #
-# vpmu run --kernel: exact counts under the newest kernel that Debian packages for people
-# to use, on models of Intel and AMD, booted and from a snapshot, by its suite and by its
+# vpmu run --kernel: exact counts under the newest kernel that Debian
+# packages, on models of Intel and AMD, booted and from a snapshot, by its suite and by its
 # release. SOAK=1: under each suite's, and under the flavours.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file

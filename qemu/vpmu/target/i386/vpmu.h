@@ -207,7 +207,7 @@ typedef struct X86VPMUProps {
     uint64_t pv_period;        /* pmu-pv-period: shorter ones are lengthened */
     /* Properties that are the same for the whole VM; NULL if not given */
     char *policy;              /* pmu-policy: direct, shared or mediated */
-    char *filter;              /* pmu-filter: see <vpmu/spec.h>; or none */
+    char *filter;              /* pmu-filter: see <vpmu/filter.h>; or none */
     char *trace;               /* pmu-trace: a file */
     char *uarch;               /* pmu-uarch: off, on or always */
     char *uarch_params;        /* pmu-uarch-params: see docs/UARCH.md */

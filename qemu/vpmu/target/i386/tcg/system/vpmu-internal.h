@@ -15,6 +15,7 @@
 #include "cpu.h"
 
 #include <vpmu/arch.h>
+#include <vpmu/filter.h>
 #include <vpmu/direct.h>
 #include <vpmu/pv.h>
 #include <vpmu/spec.h>
