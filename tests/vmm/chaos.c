@@ -336,6 +336,12 @@ static void act(struct slot *s, uint64_t *seed)
 	}
 	if (pthread_mutex_trylock(&s->vcpu[number]))
 		return;
+	/*
+	 * A signal may have ended the run of an SMI's handler. What follows would execute in
+	 * SMM, where a shutdown makes the KVM of 6.1 and 6.12 warn, with this module or not:
+	 * its kvm_vcpu_reset() expects that the vCPU has left SMM.
+	 */
+	vmm_leave_smm(v);
 	if (what < 6) {
 		*(volatile uint32_t *)(vm->mem + VMM_SMM_TURNS) = 1 + below(seed, 1000000);
 		(void)vmm_smi(v);

@@ -485,6 +485,17 @@ int vmm_smi(struct vmm_vcpu *v)
 	return ioctl(v->fd, KVM_SMI) ? errno : 0;
 }
 
+void vmm_leave_smm(struct vmm_vcpu *v)
+{
+	struct kvm_vcpu_events events;
+
+	if (ioctl(v->fd, KVM_GET_VCPU_EVENTS, &events) || !events.smi.smm)
+		return;
+	events.flags = KVM_VCPUEVENT_VALID_SMM;
+	events.smi.smm = 0;
+	(void)ioctl(v->fd, KVM_SET_VCPU_EVENTS, &events);
+}
+
 int vmm_msi(struct vmm *vm, unsigned int vcpu, uint32_t data)
 {
 	struct kvm_msi msi = { .address_lo = 0xfee00000 | vcpu << 12, .data = data };

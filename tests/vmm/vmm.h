@@ -102,6 +102,7 @@ void vmm_dirty_log(struct vmm *vm);
 /* KVM_SET_PMU_EVENT_FILTER with @n raw encodings. */
 int vmm_filter(struct vmm *vm, uint32_t action, unsigned int n, const uint64_t *event);
 int vmm_smi(struct vmm_vcpu *v);
+void vmm_leave_smm(struct vmm_vcpu *v); /* if it is in SMM */
 int vmm_msi(struct vmm *vm, unsigned int vcpu, uint32_t data);
 #define VMM_MSI_INIT	0x500u
 #define VMM_MSI_NMI	0x400u
