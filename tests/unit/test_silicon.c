@@ -760,7 +760,7 @@ static void rebase_in_use(struct rig *r)
 	vpmu_silicon_rebase(&r->s, VPMU_SIGNAL_INSTRUCTIONS, USER, 1);
 }
 
-/* A caller that breaks a contract is stopped by vpmu_assert(), which is on here. */
+/* vpmu_assert() stops a caller that breaks a contract. Coverage is measured without it. */
 static void test_contracts(void **state)
 {
 	static void (*const breach[])(struct rig *r) = {
@@ -770,6 +770,9 @@ static void test_contracts(void **state)
 	unsigned int i;
 	int status;
 
+#ifndef VPMU_ASSERT
+	skip();
+#endif
 	for (i = 0; i < COUNT_OF(breach); i++) {
 		pid_t child = fork();
 
