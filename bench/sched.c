@@ -41,8 +41,8 @@ static void deadline(void *ctx, const struct vpmu_signal_words *left)
 
 static const struct vpmu_ops ops = {
 	.size = sizeof(ops),
-	.pull = pull,
-	.deadline = deadline,
+	.read_totals = pull,
+	.set_deadlines = deadline,
 };
 
 static double seconds(void)

@@ -12,14 +12,14 @@ struct cpu {
 	struct vpmu_arch *pmu;
 };
 
-static void pull(void *ctx, uint64_t signals, struct vpmu_signal_words *totals)
+static void read_totals(void *ctx, uint64_t signals, struct vpmu_signal_words *totals)
 {
 	if (signals & VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS))
 		memcpy(totals->word[VPMU_SIGNAL_INSTRUCTIONS], ((struct cpu *)ctx)->retired,
 		       sizeof(totals->word[0]));
 }
 
-static void deadline(void *ctx, const struct vpmu_signal_words *left)
+static void set_deadlines(void *ctx, const struct vpmu_signal_words *left)
 {
 	const uint64_t *more = left->word[VPMU_SIGNAL_INSTRUCTIONS];
 	struct cpu *c = ctx;
@@ -30,7 +30,7 @@ static void deadline(void *ctx, const struct vpmu_signal_words *left)
 
 static void kick(void *ctx) { ((struct cpu *)ctx)->service = true; }
 
-static void pmi(void *ctx, bool mask)
+static void raise_pmi(void *ctx, bool mask)
 {
 	printf("PMI after instruction %d%s\n", (int)((struct cpu *)ctx)->retired[VPMU_BANK_USER],
 	       mask ? "; LVTPC masks itself" : "");
@@ -56,8 +56,8 @@ int main(void)
 {
 	static struct cpu c = { .until = { VPMU_NEVER, VPMU_NEVER, VPMU_NEVER, VPMU_NEVER } };
 	static uint64_t memory[1024], value;
-	const struct vpmu_ops ops = { .size = sizeof(ops), .pull = pull, .deadline = deadline,
-		.kick = kick, .pmi = pmi };
+	const struct vpmu_ops ops = { .size = sizeof(ops), .read_totals = read_totals,
+		.set_deadlines = set_deadlines, .kick = kick, .raise_pmi = raise_pmi };
 	const struct vpmu_model *model = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 106);
 	struct vpmu_silicon_config silicon = { .size = sizeof(silicon), .model = model,
 		.supplied = VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS), .ops = &ops, .ctx = &c };

@@ -89,10 +89,10 @@ static void start(uint8_t choice)
 		n++;
 	memset(&machine, 0, sizeof(machine));
 	vpmu_script_init(&machine.script, VPMU_SCRIPT_SUPPLIED);
-	machine.script.ops.linear = absent;
+	machine.script.ops.gva_to_gpa = absent;
 	machine.script.ops.gpa_read = absent_read;
 	machine.script.ops.gpa_write = absent_write;
-	machine.script.ops.sample = no_sample;
+	machine.script.ops.get_sample = no_sample;
 	silicon.model = vpmu_model_at(choice % n);
 	silicon.supplied = VPMU_SCRIPT_SUPPLIED;
 	silicon.ops = &machine.script.ops;

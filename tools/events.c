@@ -173,23 +173,23 @@ void events_tell(json_t *list)
 /* ---- what the guest lost */
 
 /* Is the counter's event listed as uncounted? Those are reported apart. */
-static bool in_vain(const json_t *query, const json_t *counter)
+static bool is_uncounted(const json_t *query, const json_t *counter)
 {
 	const uint64_t bits = VPMU_EVTSEL_EVENT | VPMU_EVTSEL_UMASK | VPMU_EVTSEL_EDGE |
 			      VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK |
 			      /* Intel CPUs have no event select in these bits. */
 			      VPMU_EVTSEL_EVENT_HIGH |
 			      VPMU_EVTSEL_EQ;
-	const char *select = json_string_value(json_object_get(counter, "select")), *told;
+	const char *select = json_string_value(json_object_get(counter, "select")), *one_select;
 	const json_t *one;
 	uint64_t row;
 	size_t i;
 
-	json_array_foreach(json_object_get(query, "told"), i, one) {
-		told = json_string_value(json_object_get(one, "select"));
-		if (!select || !told)
+	json_array_foreach(json_object_get(query, "uncounted"), i, one) {
+		one_select = json_string_value(json_object_get(one, "select"));
+		if (!select || !one_select)
 			continue;
-		row = strtoull(told, NULL, 16);
+		row = strtoull(one_select, NULL, 16);
 		/* on AMD, UnitMask2's bits that the row lacks name no event */
 		if (!((strtoull(select, NULL, 16) ^ row) &
 		      (bits | (row & VPMU_EVTSEL_UMASK2))))
@@ -210,7 +210,7 @@ static void tell_cpu_losses(const json_t *query, const json_t *cpu, const char *
 		enabled = number(c, "time-enabled");
 		running = number(c, "time-running");
 		on += enabled > 0;
-		if (running >= enabled || in_vain(query, c))
+		if (running >= enabled || is_uncounted(query, c))
 			continue;
 		all += enabled;
 		ran += running;
@@ -234,7 +234,7 @@ void events_tell_losses(json_t *query, bool hosts, bool filtered)
 	 * An uncounted event that shares a counter with others would look like a loss of
 	 * it.
 	 */
-	if (!hosts && !filtered && json_array_size(json_object_get(query, "told")))
+	if (!hosts && !filtered && json_array_size(json_object_get(query, "uncounted")))
 		return;
 	/* Only the guest is told which of the two it was at a given time. */
 	if (filtered)

@@ -263,11 +263,11 @@ static int print_command(char **argv)
 /* ---- after the command */
 
 /*
- * Reports what the guest programmed and no counter counted. QEMU lists it under "told";
+ * Reports what the guest programmed and no counter counted. QEMU lists it under "uncounted";
  * one without our patches does not know the query. A paravirtual PMU has refused such
  * events, while an architectural one counts 0.
  */
-static void tell_in_vain(const json_t *query, const struct machine *m)
+static void report_uncounted(const json_t *query, const struct machine *m)
 {
 	/* Version 1 cannot report to the guest that an event lost its counter. */
 	bool v1 = m->pv && !strcmp(m->pv, "v1");
@@ -276,7 +276,7 @@ static void tell_in_vain(const json_t *query, const struct machine *m)
 	json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(query, "told"), i, one) {
+	json_array_foreach(json_object_get(query, "uncounted"), i, one) {
 		name = json_string_value(json_object_get(one, "name"));
 		cure = json_string_value(json_object_get(one, "cure"));
 		buffer_print(&line, "%s%s", i ? ", " : "",
@@ -603,7 +603,7 @@ static void tell(struct run *r, const struct options *o, char **command, bool pa
 		say("the guest does not run on this machine's /dev/kvm, which may be incomplete "
 		    "where this is a virtual machine: leave --accel kvm away, or try another "
 		    "--cpu");
-	tell_in_vain(r->report.vpmu, m);
+	report_uncounted(r->report.vpmu, m);
 	events_tell(r->report.host_events);
 	events_tell_losses(r->report.vpmu, r->events.n, o->filter);
 	tell_outcome(&r->out, command, m);

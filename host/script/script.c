@@ -27,7 +27,7 @@ static void leave_hook(struct vpmu_script *sc)
 	sc->in_hook = false;
 }
 
-static void script_pull(void *ctx, uint64_t signals, struct vpmu_signal_words *totals)
+static void script_read_totals(void *ctx, uint64_t signals, struct vpmu_signal_words *totals)
 {
 	struct vpmu_script *sc = ctx;
 	unsigned int s, b;
@@ -58,7 +58,7 @@ static void take_deadline(struct vpmu_script *sc, unsigned int s, unsigned int b
 	sc->target.word[s][b] = left < VPMU_NEVER - total ? total + left : VPMU_NEVER;
 }
 
-static void script_deadline(void *ctx, const struct vpmu_signal_words *left)
+static void script_set_deadlines(void *ctx, const struct vpmu_signal_words *left)
 {
 	struct vpmu_script *sc = ctx;
 	unsigned int s, b;
@@ -71,7 +71,7 @@ static void script_deadline(void *ctx, const struct vpmu_signal_words *left)
 	leave_hook(sc);
 }
 
-static void script_demand(void *ctx, uint64_t signals)
+static void script_set_demand(void *ctx, uint64_t signals)
 {
 	struct vpmu_script *sc = ctx;
 
@@ -102,7 +102,7 @@ static uint64_t instructions(const struct vpmu_script *sc)
 	return word[0] + word[1] + word[2] + word[3];
 }
 
-static void script_pmi(void *ctx, bool mask)
+static void script_raise_pmi(void *ctx, bool mask)
 {
 	struct vpmu_script *sc = ctx;
 
@@ -118,7 +118,7 @@ static void script_pmi(void *ctx, bool mask)
 	leave_hook(sc);
 }
 
-static struct vpmu_lbr *script_branches(void *ctx, bool record)
+static struct vpmu_lbr *script_set_lbr(void *ctx, bool record)
 {
 	struct vpmu_script *sc = ctx;
 
@@ -129,7 +129,7 @@ static struct vpmu_lbr *script_branches(void *ctx, bool record)
 /*
  * The engine has no memory, and its instructions no addresses; tests may have their own.
  */
-static int script_linear(void *ctx, uint64_t address, bool write, uint64_t *gpa)
+static int script_gva_to_gpa(void *ctx, uint64_t address, bool write, uint64_t *gpa)
 {
 	*gpa = address;
 	return -VPMU_EFAULT;
@@ -145,7 +145,7 @@ static int script_gpa_write(void *ctx, uint64_t gpa, const void *buf, uint32_t s
 	return -VPMU_EFAULT;
 }
 
-static void script_watch(void *ctx, bool on)
+static void script_set_sampling(void *ctx, bool on)
 {
 	struct vpmu_script *sc = ctx;
 
@@ -154,7 +154,7 @@ static void script_watch(void *ctx, bool on)
 	sc->watch = on;
 }
 
-static void script_sample(void *ctx, struct vpmu_sample *s)
+static void script_get_sample(void *ctx, struct vpmu_sample *s)
 {
 	struct vpmu_script *sc = ctx;
 
@@ -169,17 +169,17 @@ void vpmu_script_init(struct vpmu_script *sc, uint64_t supplied)
 	memset(&sc->target, 0xff, sizeof(sc->target));
 	sc->supplied = supplied;
 	sc->ops.size = sizeof(sc->ops);
-	sc->ops.pull = script_pull;
-	sc->ops.deadline = script_deadline;
-	sc->ops.demand = script_demand;
+	sc->ops.read_totals = script_read_totals;
+	sc->ops.set_deadlines = script_set_deadlines;
+	sc->ops.set_demand = script_set_demand;
 	sc->ops.kick = script_kick;
-	sc->ops.pmi = script_pmi;
-	sc->ops.branches = script_branches;
+	sc->ops.raise_pmi = script_raise_pmi;
+	sc->ops.set_lbr = script_set_lbr;
 	sc->ops.gpa_read = script_gpa_read;
 	sc->ops.gpa_write = script_gpa_write;
-	sc->ops.linear = script_linear;
-	sc->ops.watch = script_watch;
-	sc->ops.sample = script_sample;
+	sc->ops.gva_to_gpa = script_gva_to_gpa;
+	sc->ops.set_sampling = script_set_sampling;
+	sc->ops.get_sample = script_get_sample;
 }
 
 void vpmu_script_service(struct vpmu_script *sc)

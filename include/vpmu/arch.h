@@ -41,7 +41,7 @@ struct vpmu_arch_config {
 					   where there are any and there is the slots
 					   counter. AMD: VPMU_CAP_AMD_* */
 	struct vpmu_provider *provider; /* this vCPU's */
-	const struct vpmu_ops *ops;     /* kick and pmi at least */
+	const struct vpmu_ops *ops;     /* kick and raise_pmi at least */
 	void *ctx;                      /* passed to each hook */
 	uint32_t cpuid_base;            /* of vpmu's own leaves (loss.h), 40000000H +
 					   n * 100H, n from 1 to 255: the guest is told
@@ -57,14 +57,14 @@ struct vpmu_cpuid {
 };
 
 /* A selector that the guest has enabled and the provider does not count. */
-struct vpmu_told {
+struct vpmu_uncounted {
 	uint64_t select;   /* event select (AMD: with bits 35:32), unit mask, edge,
 			      inv, cmask */
 	uint64_t times;    /* how often it was enabled */
 	const char *name;  /* from the model's table, or NULL */
 	const char *needs; /* option that would count it, or NULL */
 };
-#define VPMU_TOLD_MAX 16
+#define VPMU_UNCOUNTED_MAX 16
 
 /**
  * Bytes of memory that a vCPU's PMU needs, or why the configuration is refused.
@@ -149,7 +149,7 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool u
 /**
  * Second half of overflows and of losses: to be called on the vCPU before it
  * enters the guest, after ops->kick. Reloads counters, sets status bits, freezes,
- * finds out what was lost, raises the PMI (ops->pmi, once). A counter that another
+ * finds out what was lost, raises the PMI (ops->raise_pmi, once). A counter that another
  * one's overflow reloads (version 6) is exact where this comes at the overflow.
  */
 void vpmu_arch_service(struct vpmu_arch *v);
@@ -200,7 +200,7 @@ bool vpmu_arch_slice(struct vpmu_arch *v);
 #define VPMU_SLICE_CYCLES 2000000u
 
 /** Number @i of the enabled selectors that are not counted; false after the last. */
-bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told);
+bool vpmu_arch_uncounted(const struct vpmu_arch *v, size_t i, struct vpmu_uncounted *row);
 
 /**
  * The state of a counter, for queries by the host.

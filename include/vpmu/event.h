@@ -39,7 +39,7 @@ enum vpmu_extra {
 	VPMU_EXTRA_NONE,
 	VPMU_EXTRA_OFFCORE_0, /* MSR_OFFCORE_RSP_0: the requests, and what answered them */
 	VPMU_EXTRA_OFFCORE_1, /* MSR_OFFCORE_RSP_1: likewise */
-	VPMU_EXTRA_LDLAT,     /* MSR_PEBS_LD_LAT: the threshold of ops->threshold */
+	VPMU_EXTRA_LDLAT,     /* MSR_PEBS_LD_LAT: the threshold of ops->set_load_latency */
 };
 
 /* One row of a model's event table. Sorted by select, umask, umask2, when. */

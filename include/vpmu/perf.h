@@ -134,7 +134,7 @@ struct vpmu_perf_set {
 struct vpmu_perf_cpu {
 	struct vpmu_silicon silicon;
 	struct vpmu_perf_system *system;
-	const struct vpmu_ops *ops;
+	struct vpmu_ops ops;
 	void *ops_ctx;
 	uint32_t number;
 	struct vpmu_perf_context ctx;

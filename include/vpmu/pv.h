@@ -55,9 +55,9 @@ struct vpmu_pv_config {
 	uint32_t n_slots;
 	/*
 	 * VPMU_PV_HAS_..., the features that the embedder supports: GROUPS if
-	 * the provider honours leaders, VECTOR if ops->interrupt delivers
+	 * the provider honours leaders, VECTOR if ops->inject delivers
 	 * vectors, DOORBELL if vpmu_pv_doorbell() is called, NESTED if the
-	 * engine distinguishes nested guests, BRANCHES if ops->branches exists
+	 * engine distinguishes nested guests, BRANCHES if ops->set_lbr exists
 	 * and the provider arbitrates the branch records.
 	 */
 	uint32_t features;
@@ -228,9 +228,9 @@ bool vpmu_pv_event_info(struct vpmu_pv *v, uint32_t i, struct vpmu_pv_info *info
 /**
  * Number @i of the selectors that were refused because they cannot be counted,
  * or that lost their counter while a version 1 event was enabled, which cannot
- * report it. See vpmu_arch_told().
+ * report it. See vpmu_arch_uncounted().
  */
-bool vpmu_pv_told(struct vpmu_pv *v, size_t i, struct vpmu_told *told);
+bool vpmu_pv_uncounted(struct vpmu_pv *v, size_t i, struct vpmu_uncounted *row);
 
 /**
  * Save everything that the guest can see and everything needed to continue, of

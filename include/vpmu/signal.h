@@ -2,7 +2,7 @@
 /*
  * Signals: occurrences in a CPU that can be counted. Each has a total, 64-bit
  * and monotone, kept separately per bank (ring and nesting). The execution
- * engine owns the totals; the core pulls them (ops.h).
+ * engine owns the totals; the core reads them (ops.h).
  */
 #ifndef VPMU_SIGNAL_H
 #define VPMU_SIGNAL_H

@@ -27,7 +27,7 @@ struct vpmu_silicon_config {
 	 * engine down.
 	 */
 	uint64_t supplied;
-	const struct vpmu_ops *ops;    /* pull and deadline at least */
+	const struct vpmu_ops *ops;    /* read_totals and set_deadlines at least */
 	void *ctx;                     /* passed to each hook */
 	/*
 	 * First half of an overflow: slot @slot reached its deadline, or the
@@ -56,12 +56,13 @@ struct vpmu_slot {
 /* The caller owns the memory; fields are private to lib/silicon. */
 struct vpmu_silicon {
 	struct vpmu_silicon_config cfg;
-	struct vpmu_signal_words now;    /* totals of the last pull, rebased */
+	struct vpmu_ops ops;
+	struct vpmu_signal_words now;    /* totals that were read last, rebased */
 	struct vpmu_signal_words offset; /* difference to the totals that the engine supplies */
 	struct vpmu_signal_words left;   /* deadlines last sent */
 	uint64_t armed;                  /* signals that have a deadline */
 	uint64_t demand;                 /* signals last demanded */
-	uint64_t fresh;                  /* signals whose totals this batch has pulled */
+	uint64_t fresh;                  /* signals whose totals this batch has read */
 	uint32_t wrapped;                /* slots whose overflow is to be reported */
 	uint32_t batch;                  /* depth of begin/commit */
 	bool changed;                    /* deadlines or demand to be sent */
@@ -78,7 +79,7 @@ struct vpmu_silicon {
 int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *cfg);
 
 /**
- * Open and close a batch of operations; they nest. The outermost begin pulls the
+ * Open and close a batch of operations; they nest. The outermost begin reads the
  * totals, so all operations of a batch happen at one instant; the outermost
  * commit sends demand and deadlines if they changed (a read changes neither). A
  * batch must not outlive the emulation of one instruction. Every function below

@@ -23,7 +23,7 @@ struct guest {
 	int err;
 };
 
-static void guest_pull(void *ctx, u64 signals, struct vpmu_signal_words *totals)
+static void guest_read_totals(void *ctx, u64 signals, struct vpmu_signal_words *totals)
 {
 	struct guest *g = ctx;
 
@@ -31,7 +31,7 @@ static void guest_pull(void *ctx, u64 signals, struct vpmu_signal_words *totals)
 	totals->word[VPMU_SIGNAL_INSTRUCTIONS][VPMU_BANK_KERNEL] = g->instructions;
 }
 
-static void guest_deadline(void *ctx, const struct vpmu_signal_words *left)
+static void guest_set_deadlines(void *ctx, const struct vpmu_signal_words *left)
 {
 	u64 n = left->word[VPMU_SIGNAL_INSTRUCTIONS][VPMU_BANK_KERNEL];
 	struct guest *g = ctx;
@@ -46,7 +46,7 @@ static void guest_kick(void *ctx)
 	g->kicked = true;
 }
 
-static void guest_pmi(void *ctx, bool mask)
+static void guest_raise_pmi(void *ctx, bool mask)
 {
 	struct guest *g = ctx;
 
@@ -55,10 +55,10 @@ static void guest_pmi(void *ctx, bool mask)
 
 static const struct vpmu_ops guest_ops = {
 	.size = sizeof(guest_ops),
-	.pull = guest_pull,
-	.deadline = guest_deadline,
+	.read_totals = guest_read_totals,
+	.set_deadlines = guest_set_deadlines,
 	.kick = guest_kick,
-	.pmi = guest_pmi,
+	.raise_pmi = guest_raise_pmi,
 };
 
 static void retire(struct guest *g, unsigned int n)

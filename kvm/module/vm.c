@@ -200,7 +200,7 @@ static void vk_kick(void *ctx)
 }
 
 /* On the vCPU's thread, outside of the guest. */
-static void vk_interrupt(void *ctx, uint8_t vector)
+static void vk_inject(void *ctx, uint8_t vector)
 {
 	struct vk_vcpu *c = ctx;
 
@@ -234,7 +234,7 @@ static const struct vpmu_ops vk_ops = {
 	.gpa_map = vk_gpa_map,
 	.gpa_unmap = vk_gpa_unmap,
 	.gpa_dirty = vk_gpa_dirty,
-	.interrupt = vk_interrupt,
+	.inject = vk_inject,
 	.lock = vk_lock,
 	.unlock = vk_unlock,
 };

@@ -161,7 +161,7 @@ static void op_kick(void *ctx)
 		syscall(SYS_tgkill, getpid(), v->tid, v->vm->cfg.signal);
 }
 
-static void op_interrupt(void *ctx, uint8_t vector)
+static void op_inject(void *ctx, uint8_t vector)
 {
 	struct vpmu_kvm_vcpu *v = ctx;
 
@@ -186,7 +186,7 @@ static void set_hooks(struct vpmu_kvm_vm *vm)
 
 	ops->size = sizeof(*ops);
 	ops->kick = op_kick;
-	ops->interrupt = op_interrupt;
+	ops->inject = op_inject;
 	ops->lock = op_lock;
 	ops->unlock = op_unlock;
 	ops->gpa_read = own ? op_gpa_read : their_read;

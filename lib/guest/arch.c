@@ -14,6 +14,7 @@
 struct arch_plan {
 	uint8_t version, n_gp, n_fixed;
 	uint8_t lbr; /* enum arch_lbr_kind */
+	struct vpmu_ops ops;
 };
 
 static int arch_refuse(struct vpmu_error *err, int code, const char *what,
@@ -31,7 +32,7 @@ static int arch_refuse(struct vpmu_error *err, int code, const char *what,
 	(offsetof(struct vpmu_provider_ops, load) + sizeof(void *))
 
 static int arch_check_pointers(const struct vpmu_arch_config *cfg,
-			       struct vpmu_error *err)
+			       struct arch_plan *plan, struct vpmu_error *err)
 {
 	const struct vpmu_provider_ops *p;
 
@@ -41,11 +42,12 @@ static int arch_check_pointers(const struct vpmu_arch_config *cfg,
 	if (!cfg->model || !cfg->provider || !cfg->provider->ops)
 		return arch_refuse(err, -VPMU_EINVAL,
 				   "model and provider must be given", 0, 1);
-	if (!cfg->ops || cfg->ops->size < VPMU_OPS_SIZE_1 ||
-	    !cfg->ops->kick || !cfg->ops->pmi)
+	if (cfg->ops)
+		vpmu_ops_copy(&plan->ops, cfg->ops);
+	if (!cfg->ops || !plan->ops.kick || !plan->ops.raise_pmi)
 		return arch_refuse(err, -VPMU_EINVAL,
-				   "ops' size, with kick and pmi",
-				   cfg->ops ? cfg->ops->size : 0, VPMU_OPS_SIZE_1);
+				   "ops, with kick and raise_pmi within its size",
+				   cfg->ops ? cfg->ops->size : 0, sizeof(plan->ops));
 	p = cfg->provider->ops;
 	if (p->size < ARCH_PROVIDER_OPS_SIZE)
 		return arch_refuse(err, -VPMU_EINVAL, "provider's ops' size",
@@ -151,7 +153,7 @@ static bool arch_has_clock(const struct vpmu_provider_ops *p)
 	       p->clock;
 }
 
-static int arch_check_told(const struct vpmu_arch_config *cfg, struct vpmu_error *err)
+static int arch_check_loss(const struct vpmu_arch_config *cfg, struct vpmu_error *err)
 {
 	uint32_t base = cfg->cpuid_base;
 	int ret = arch_check_filter(cfg->filter, arch_select(cfg->model));
@@ -223,10 +225,10 @@ static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *p
 				   "format of branch records, limited by the model",
 				   asked, cfg->model->capabilities & VPMU_CAP_LBR);
 	}
-	if (!arch_lbr_possible(cfg))
+	if (!arch_lbr_possible(cfg->provider, &plan->ops))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "format of branch records, limited by the provider and "
-				   "ops->branches", asked, 0);
+				   "ops->set_lbr", asked, 0);
 	return 0;
 }
 
@@ -247,7 +249,7 @@ static int arch_plan_pebs(const struct vpmu_arch_config *cfg,
 	if (cfg->linear_bits && cfg->linear_bits != 48 && cfg->linear_bits != 57)
 		return arch_refuse(err, -VPMU_EINVAL, "linear_bits, 48 or 57",
 				   cfg->linear_bits, 57);
-	if (!arch_pebs_possible(cfg))
+	if (!arch_pebs_possible(cfg->provider, &plan->ops))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP, "PEBS, limited by the provider "
 				   "and the hooks for guest memory and samples",
 				   asked, 0);
@@ -258,13 +260,13 @@ static int arch_plan_make(const struct vpmu_arch_config *cfg,
 			  struct arch_plan *plan, struct vpmu_error *err)
 {
 	const struct vpmu_model *m;
-	int ret = arch_check_pointers(cfg, err);
+	int ret = arch_check_pointers(cfg, plan, err);
 	uint8_t most;
 
 	if (!ret)
 		ret = arch_check_model(cfg->model, err);
 	if (!ret)
-		ret = arch_check_told(cfg, err);
+		ret = arch_check_loss(cfg, err);
 	if (ret)
 		return ret;
 	m = cfg->model;
@@ -436,7 +438,7 @@ static void arch_resolve_behaviour(struct vpmu_arch *v)
 	}
 }
 
-static void arch_resolve_told(struct vpmu_arch *v, const struct vpmu_arch_config *cfg)
+static void arch_resolve_loss(struct vpmu_arch *v, const struct vpmu_arch_config *cfg)
 {
 	const struct vpmu_provider_ops *p = cfg->provider->ops;
 
@@ -459,7 +461,7 @@ static void arch_resolve_lbr(struct vpmu_arch *v, enum arch_lbr_kind kind)
 	v->lbr.kind = kind;
 	if (!kind)
 		return;
-	v->lbr.stack = v->ops->branches(v->ctx, false);
+	v->lbr.stack = v->ops.set_lbr(v->ctx, false);
 	arch_lbr_resolve(v);
 	if (kind == ARCH_LBR_AMD)
 		return;
@@ -479,7 +481,7 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 	memset(v, 0, sizeof(*v));
 	v->model = cfg->model;
 	v->provider = cfg->provider;
-	v->ops = cfg->ops;
+	v->ops = plan.ops;
 	v->ctx = cfg->ctx;
 	v->capabilities = cfg->capabilities;
 	v->version = plan.version;
@@ -501,7 +503,7 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 		arch_topdown_resolve(v);
 	}
 	arch_cpuid_resolve(v);
-	arch_resolve_told(v, cfg);
+	arch_resolve_loss(v, cfg);
 	vpmu_arch_reset(v, false);
 	return 0;
 }
@@ -584,8 +586,8 @@ void vpmu_arch_service(struct vpmu_arch *v)
 	}
 	if (!pmi)
 		return;
-	vpmu_trace(v->ops, v->ctx, VPMU_TRACE_PMI, 0, 0, v->r.status, 0);
-	v->ops->pmi(v->ctx, v->pmi_mask);
+	vpmu_trace(&v->ops, v->ctx, VPMU_TRACE_PMI, 0, 0, v->r.status, 0);
+	v->ops.raise_pmi(v->ctx, v->pmi_mask);
 }
 
 /*
@@ -650,22 +652,22 @@ bool vpmu_arch_slice(struct vpmu_arch *v)
 	return arch_lbr_slice(v) || again;
 }
 
-bool vpmu_arch_told(const struct vpmu_arch *v, size_t i, struct vpmu_told *told)
+bool vpmu_arch_uncounted(const struct vpmu_arch *v, size_t i, struct vpmu_uncounted *row)
 {
 	const struct vpmu_event_def *def;
 	struct vpmu_recipe recipe;
 
-	if (i >= v->told.n)
+	if (i >= v->uncounted_events.n)
 		return false;
-	def = vpmu_event_find(v->model, v->told.row[i].select, -1);
-	told->select = v->told.row[i].select;
-	told->times = v->told.row[i].times;
-	told->name = def ? def->name : NULL;
-	told->needs = def ? def->needs : NULL;
+	def = vpmu_event_find(v->model, v->uncounted_events.row[i].select, -1);
+	row->select = v->uncounted_events.row[i].select;
+	row->times = v->uncounted_events.row[i].times;
+	row->name = def ? def->name : NULL;
+	row->needs = def ? def->needs : NULL;
 	/* The option that counts the event does not count it with this condition. */
-	if (def && def->signals && vpmu_event_resolve(v->model, told->select, -1, ARCH_BANKS,
+	if (def && def->signals && vpmu_event_resolve(v->model, row->select, -1, ARCH_BANKS,
 						      VPMU_SIGNALS_ALL, &recipe))
-		told->needs = NULL;
+		row->needs = NULL;
 	return true;
 }
 

@@ -45,12 +45,9 @@ static bool extra_counted(const struct vpmu_arch *v, uint8_t extra)
 
 void arch_extra_resolve(struct vpmu_arch *v)
 {
-	const struct vpmu_ops *ops = v->ops;
-
 	if (v->model->offcore && extra_counted(v, VPMU_EXTRA_OFFCORE_0))
 		v->has[ARCH_HAS_OFFCORE] = 2;
-	if (v->pebs.on && ops->size > offsetof(struct vpmu_ops, threshold) &&
-	    ops->threshold && extra_counted(v, VPMU_EXTRA_LDLAT))
+	if (v->pebs.on && v->ops.set_load_latency && extra_counted(v, VPMU_EXTRA_LDLAT))
 		v->has[ARCH_HAS_LDLAT] = 1;
 }
 
@@ -77,7 +74,7 @@ static void extra_set_ldlat(struct vpmu_arch *v, uint64_t ldlat)
 	if (ldlat == v->extra.ldlat)
 		return;
 	v->extra.ldlat = ldlat;
-	v->ops->threshold(v->ctx, (uint32_t)ldlat);
+	v->ops.set_load_latency(v->ctx, (uint32_t)ldlat);
 }
 
 void arch_extra_clear(struct vpmu_arch *v)
@@ -114,14 +111,12 @@ enum vpmu_result arch_extra_offcore_write(struct vpmu_arch *v, unsigned int i,
 
 enum vpmu_result arch_extra_ldlat_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	(void)i;
 	*value = v->extra.ldlat;
 	return VPMU_HANDLED;
 }
 
 enum vpmu_result arch_extra_ldlat_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	(void)i;
 	if (value & ~EXTRA_LDLAT_VALID)
 		return VPMU_FAULT;
 	arch_event_begin(v);

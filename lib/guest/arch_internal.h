@@ -32,7 +32,7 @@ struct vpmu_arch {
 	/* Resolved at init, never changed. */
 	const struct vpmu_model *model;
 	struct vpmu_provider *provider;
-	const struct vpmu_ops *ops;
+	struct vpmu_ops ops;
 	void *ctx;
 	struct arch_valid valid;
 	uint64_t capabilities;
@@ -61,7 +61,7 @@ struct vpmu_arch {
 	const struct vpmu_filter *filter; /* the VM's, or NULL */
 	struct arch_regs r;
 	struct arch_reload reload;
-	struct arch_told told;
+	struct arch_uncounted uncounted_events;
 	struct arch_loss loss;
 	struct arch_lbr lbr;
 	struct arch_pebs pebs;

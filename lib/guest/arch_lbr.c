@@ -119,7 +119,7 @@ static void lbr_demand(struct vpmu_arch *v, bool on)
 		return;
 	v->lbr.demand = on;
 	if (on || v->lbr.stack->user != VPMU_LBR_PV)
-		(void)v->ops->branches(v->ctx, on);
+		(void)v->ops.set_lbr(v->ctx, on);
 }
 
 void arch_lbr_apply(struct vpmu_arch *v)
@@ -143,7 +143,7 @@ static void lbr_state_changed(struct vpmu_event *ev)
 	struct vpmu_arch *v = ev->owner;
 
 	vpmu_atomic_or(&v->lbr.changed, 1u);
-	v->ops->kick(v->ctx);
+	v->ops.kick(v->ctx);
 }
 
 static void lbr_tell(struct vpmu_arch *v, uint8_t reason)
@@ -159,9 +159,9 @@ static void lbr_tell(struct vpmu_arch *v, uint8_t reason)
 		b->last = reason;
 	if (reason && v->loss.ctrl & VPMU_LOSS_CTRL_PMI) {
 		v->loss.pmi = true;
-		v->ops->kick(v->ctx);
+		v->ops.kick(v->ctx);
 	}
-	vpmu_trace(v->ops, v->ctx, reason ? VPMU_TRACE_LOST : VPMU_TRACE_FOUND,
+	vpmu_trace(&v->ops, v->ctx, reason ? VPMU_TRACE_LOST : VPMU_TRACE_FOUND,
 		   v->n_pmc, reason, 0, 0);
 }
 
@@ -423,21 +423,18 @@ enum vpmu_result arch_lbr_ler_write(struct vpmu_arch *v, unsigned int i, uint64_
 enum vpmu_result arch_lbr_ler_info_read(struct vpmu_arch *v, unsigned int i,
 					uint64_t *value)
 {
-	(void)i;
 	return arch_lbr_ler_read(v, 2, value);
 }
 
 enum vpmu_result arch_lbr_ler_info_write(struct vpmu_arch *v, unsigned int i,
 					 uint64_t value)
 {
-	(void)i;
 	return arch_lbr_ler_write(v, 2, value & v->lbr.info);
 }
 
 /* LBR_SELECT */
 enum vpmu_result arch_lbr_select_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	(void)i;
 	(void)lbr_own(v, false);
 	*value = v->lbr.ctl;
 	return VPMU_HANDLED;
@@ -445,7 +442,6 @@ enum vpmu_result arch_lbr_select_read(struct vpmu_arch *v, unsigned int i, uint6
 
 enum vpmu_result arch_lbr_select_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	(void)i;
 	if (value & ~v->lbr.valid)
 		return VPMU_FAULT;
 	(void)lbr_own(v, true);
@@ -457,7 +453,6 @@ enum vpmu_result arch_lbr_select_write(struct vpmu_arch *v, unsigned int i, uint
 /* LASTBRANCH_TOS */
 enum vpmu_result arch_lbr_tos_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	(void)i;
 	*value = vpmu_lbr_tos(lbr_registers(v), v->lbr.depth);
 	return VPMU_HANDLED;
 }
@@ -473,7 +468,6 @@ enum vpmu_result arch_lbr_tos_write(struct vpmu_arch *v, unsigned int i, uint64_
 	struct vpmu_lbr_entry oldest;
 	struct vpmu_lbr *l;
 
-	(void)i;
 	if (value >= n)
 		return VPMU_FAULT;
 	l = lbr_registers(v);
@@ -562,7 +556,6 @@ enum vpmu_result arch_lbr_ctl_write(struct vpmu_arch *v, unsigned int i, uint64_
 
 enum vpmu_result arch_lbr_loss_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	(void)i;
 	arch_lbr_look(v);
 	*value = v->lbr.reason | (uint32_t)v->lbr.last << 8 |
 		 (uint64_t)v->lbr.generation << 32;
@@ -582,14 +575,12 @@ bool vpmu_arch_lbr_info(struct vpmu_arch *v, struct vpmu_lbr_info *info)
 
 /* Configuration */
 
-bool arch_lbr_possible(const struct vpmu_arch_config *cfg)
+bool arch_lbr_possible(struct vpmu_provider *p, const struct vpmu_ops *ops)
 {
-	const struct vpmu_ops *ops = cfg->ops;
 	struct vpmu_event_attr attr;
 
 	lbr_attr(&attr);
-	return ops->size > offsetof(struct vpmu_ops, branches) && ops->branches &&
-	       cfg->provider->ops->quality(cfg->provider, &attr) != VPMU_QUALITY_NONE;
+	return ops->set_lbr && p->ops->quality(p, &attr) != VPMU_QUALITY_NONE;
 }
 
 enum arch_lbr_kind arch_lbr_kind(const struct vpmu_model *m, uint64_t capabilities)

@@ -41,7 +41,7 @@ struct arch_lbr {
 
 /** The kind of records, and whether provider and embedder can have any. */
 enum arch_lbr_kind arch_lbr_kind(const struct vpmu_model *m, uint64_t capabilities);
-bool arch_lbr_possible(const struct vpmu_arch_config *cfg);
+bool arch_lbr_possible(struct vpmu_provider *p, const struct vpmu_ops *ops);
 
 /** Formats and masks; @v->lbr.kind is set. */
 void arch_lbr_resolve(struct vpmu_arch *v);

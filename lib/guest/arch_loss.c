@@ -111,9 +111,9 @@ static void loss_tell(struct vpmu_arch *v, unsigned int pmc)
 		p->last = p->reason;
 	if (p->reason == VPMU_LOSS_LOST && l->ctrl & VPMU_LOSS_CTRL_PMI) {
 		l->pmi = true;
-		v->ops->kick(v->ctx);
+		v->ops.kick(v->ctx);
 	}
-	vpmu_trace(v->ops, v->ctx, p->reason ? VPMU_TRACE_LOST : VPMU_TRACE_FOUND,
+	vpmu_trace(&v->ops, v->ctx, p->reason ? VPMU_TRACE_LOST : VPMU_TRACE_FOUND,
 		   pmc, p->reason, arch_loss_enabled(v, pmc), arch_loss_running(v, pmc));
 }
 
@@ -192,7 +192,6 @@ void arch_loss_reset(struct vpmu_arch *v)
 enum vpmu_result arch_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
 				     uint64_t *value)
 {
-	(void)i;
 	*value = v->loss.ctrl;
 	return VPMU_HANDLED;
 }
@@ -201,7 +200,6 @@ enum vpmu_result arch_loss_ctrl_read(struct vpmu_arch *v, unsigned int i,
 enum vpmu_result arch_loss_ctrl_write(struct vpmu_arch *v, unsigned int i,
 				      uint64_t value)
 {
-	(void)i;
 	if (value & ~VPMU_LOSS_CTRL_PMI)
 		return VPMU_FAULT;
 	arch_loss_poll(v);

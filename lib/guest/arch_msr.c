@@ -103,7 +103,6 @@ static enum vpmu_result fixed_write(struct vpmu_arch *v, unsigned int i,
 static enum vpmu_result fixed_ctrl_read(struct vpmu_arch *v, unsigned int i,
 					uint64_t *value)
 {
-	(void)i;
 	*value = v->r.fixed_ctrl;
 	return VPMU_HANDLED;
 }
@@ -132,7 +131,6 @@ static enum vpmu_result fixed_ctrl_write(struct vpmu_arch *v, unsigned int i,
 static enum vpmu_result global_ctrl_read(struct vpmu_arch *v, unsigned int i,
 					 uint64_t *value)
 {
-	(void)i;
 	*value = v->r.global_ctrl;
 	return VPMU_HANDLED;
 }
@@ -142,7 +140,6 @@ static enum vpmu_result global_ctrl_write(struct vpmu_arch *v, unsigned int i,
 {
 	uint64_t changed = v->r.global_ctrl ^ value;
 
-	(void)i;
 	if (value & ~v->valid.global_ctrl)
 		return VPMU_FAULT;
 	if (changed & VPMU_STATUS_METRICS)
@@ -155,7 +152,6 @@ static enum vpmu_result global_ctrl_write(struct vpmu_arch *v, unsigned int i,
 static enum vpmu_result status_read(struct vpmu_arch *v, unsigned int i,
 				    uint64_t *value)
 {
-	(void)i;
 	*value = v->r.status;
 	return VPMU_HANDLED;
 }
@@ -163,8 +159,6 @@ static enum vpmu_result status_read(struct vpmu_arch *v, unsigned int i,
 static enum vpmu_result zero_read(struct vpmu_arch *v, unsigned int i,
 				  uint64_t *value)
 {
-	(void)v;
-	(void)i;
 	*value = 0;
 	return VPMU_HANDLED;
 }
@@ -180,7 +174,6 @@ static enum vpmu_result status_reset_write(struct vpmu_arch *v, unsigned int i,
 {
 	uint64_t changed = v->r.status & value;
 
-	(void)i;
 	if (value & ~v->valid.status)
 		return VPMU_FAULT;
 	v->r.status &= ~value;
@@ -197,7 +190,6 @@ static enum vpmu_result status_set_write(struct vpmu_arch *v, unsigned int i,
 {
 	uint64_t changed = value & ~v->r.status;
 
-	(void)i;
 	if (value & ~v->valid.status_set)
 		return VPMU_FAULT;
 	v->r.status |= value;
@@ -227,7 +219,6 @@ static enum vpmu_result inuse_read(struct vpmu_arch *v, unsigned int i,
 static enum vpmu_result debugctl_read(struct vpmu_arch *v, unsigned int i,
 				      uint64_t *value)
 {
-	(void)i;
 	*value = v->r.debugctl;
 	return VPMU_HANDLED;
 }
@@ -240,7 +231,6 @@ static enum vpmu_result debugctl_read(struct vpmu_arch *v, unsigned int i,
 static enum vpmu_result debugctl_write(struct vpmu_arch *v, unsigned int i,
 				       uint64_t value)
 {
-	(void)i;
 	if (value & ~(v->valid.debugctl | v->valid.debugctl_dropped))
 		return VPMU_FAULT;
 	v->r.debugctl = value & v->valid.debugctl;
@@ -367,9 +357,6 @@ static enum vpmu_result amd_write(struct vpmu_arch *v, unsigned int i, uint64_t 
 static enum vpmu_result amd_status_write(struct vpmu_arch *v, unsigned int i,
 					 uint64_t value)
 {
-	(void)v;
-	(void)i;
-	(void)value;
 	return VPMU_HANDLED;
 }
 
@@ -394,7 +381,6 @@ static enum vpmu_result amd_status_set_write(struct vpmu_arch *v, unsigned int i
 static enum vpmu_result capabilities_read(struct vpmu_arch *v, unsigned int i,
 					  uint64_t *value)
 {
-	(void)i;
 	*value = v->capabilities;
 	return VPMU_HANDLED;
 }
@@ -536,7 +522,7 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr,
 	vpmu_assert(arch_at_rest(v));
 	result = row->read(v, arch_index(v, row, msr), value);
 	if (result == VPMU_HANDLED)
-		vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDMSR,
+		vpmu_trace(&v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDMSR,
 			   msr, *value);
 	return result;
 }
@@ -556,7 +542,7 @@ enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr,
 	vpmu_assert(result == VPMU_HANDLED || arch_at_rest(v)); /* a fault changes nothing */
 	arch_sync(v);
 	if (result == VPMU_HANDLED)
-		vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_WRMSR,
+		vpmu_trace(&v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_WRMSR,
 			   msr, value);
 	return result;
 }

@@ -43,9 +43,8 @@ struct pebs_place {
 	bool failed;
 };
 
-bool arch_pebs_possible(const struct vpmu_arch_config *cfg)
+bool arch_pebs_possible(struct vpmu_provider *p, const struct vpmu_ops *ops)
 {
-	const struct vpmu_ops *ops = cfg->ops;
 	struct vpmu_event_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
@@ -57,9 +56,8 @@ bool arch_pebs_possible(const struct vpmu_arch_config *cfg)
 	attr.select = vpmu_arch_event[1]; /* instructions */
 	attr.period = 1;
 	attr.shared = VPMU_SHARED_PEBS;
-	return ops->size > offsetof(struct vpmu_ops, sample) && ops->linear &&
-	       ops->watch && ops->sample && ops->gpa_read && ops->gpa_write &&
-	       cfg->provider->ops->quality(cfg->provider, &attr) != VPMU_QUALITY_NONE;
+	return ops->gva_to_gpa && ops->set_sampling && ops->get_sample && ops->gpa_read &&
+	       ops->gpa_write && p->ops->quality(p, &attr) != VPMU_QUALITY_NONE;
 }
 
 static bool pebs_adaptive(const struct arch_pebs *p)
@@ -124,7 +122,7 @@ void arch_pebs_watch(struct vpmu_arch *v)
 	if (watch == v->pebs.watch)
 		return;
 	v->pebs.watch = watch;
-	v->ops->watch(v->ctx, watch);
+	v->ops.set_sampling(v->ctx, watch);
 }
 
 void arch_pebs_clear(struct vpmu_arch *v)
@@ -158,13 +156,13 @@ static bool pebs_read(struct vpmu_arch *v, uint64_t address, void *buf, uint32_t
 
 	if (first > size)
 		first = size;
-	if (pebs_wraps(address, size) || v->ops->linear(v->ctx, address, false, &gpa) ||
-	    v->ops->gpa_read(v->ctx, gpa, buf, first))
+	if (pebs_wraps(address, size) || v->ops.gva_to_gpa(v->ctx, address, false, &gpa) ||
+	    v->ops.gpa_read(v->ctx, gpa, buf, first))
 		return false;
 	if (first == size)
 		return true;
-	return !v->ops->linear(v->ctx, address + first, false, &gpa) &&
-	       !v->ops->gpa_read(v->ctx, gpa, (uint8_t *)buf + first, size - first);
+	return !v->ops.gva_to_gpa(v->ctx, address + first, false, &gpa) &&
+	       !v->ops.gpa_read(v->ctx, gpa, (uint8_t *)buf + first, size - first);
 }
 
 /* Both pages are asked for before anything is written to one. */
@@ -174,11 +172,11 @@ static bool pebs_place(struct vpmu_arch *v, uint64_t address, uint32_t size,
 	memset(at, 0, sizeof(*at));
 	at->first = pebs_page_left(address);
 	if (pebs_wraps(address, size) ||
-	    v->ops->linear(v->ctx, address, true, &at->gpa[0]))
+	    v->ops.gva_to_gpa(v->ctx, address, true, &at->gpa[0]))
 		return false;
 	if (size <= at->first)
 		return true;
-	return !v->ops->linear(v->ctx, address + at->first, true, &at->gpa[1]);
+	return !v->ops.gva_to_gpa(v->ctx, address + at->first, true, &at->gpa[1]);
 }
 
 static void pebs_put(struct vpmu_arch *v, struct pebs_place *at, const void *data,
@@ -193,7 +191,7 @@ static void pebs_put(struct vpmu_arch *v, struct pebs_place *at, const void *dat
 		uint32_t n = second || at->first - at->pos > size ? size
 								  : at->first - at->pos;
 
-		if (v->ops->gpa_write(v->ctx, gpa, from, n))
+		if (v->ops.gpa_write(v->ctx, gpa, from, n))
 			at->failed = true;
 		at->pos += n;
 		from += n;
@@ -387,7 +385,7 @@ static bool pebs_records(struct vpmu_arch *v, struct pebs_ds *ds, uint32_t pmcs)
 	unsigned int i, pmc;
 
 	memset(&s, 0, sizeof(s));
-	v->ops->sample(v->ctx, &s);
+	v->ops.get_sample(v->ctx, &s);
 	for (i = 0; i < 2 && pmcs; i++) {
 		uint32_t same = 0;
 
@@ -472,7 +470,6 @@ enum vpmu_result arch_pebs_write(struct vpmu_arch *v, unsigned int i, uint64_t v
 
 enum vpmu_result arch_pebs_ds_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	(void)i;
 	*value = v->pebs.ds_area;
 	return VPMU_HANDLED;
 }
@@ -486,7 +483,6 @@ static bool pebs_canonical(const struct vpmu_arch *v, uint64_t address)
 
 enum vpmu_result arch_pebs_ds_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	(void)i;
 	if (!pebs_canonical(v, value))
 		return VPMU_FAULT;
 	v->pebs.ds_area = value;

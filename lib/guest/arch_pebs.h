@@ -22,7 +22,7 @@ struct arch_pebs {
 	bool watch;            /* the engine was last told to watch */
 };
 
-bool arch_pebs_possible(const struct vpmu_arch_config *cfg);
+bool arch_pebs_possible(struct vpmu_provider *p, const struct vpmu_ops *ops);
 void arch_pebs_resolve(struct vpmu_arch *v, uint8_t linear_bits);
 
 /** Counters that PEBS is enabled for. */

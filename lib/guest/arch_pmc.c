@@ -153,7 +153,7 @@ static void pmc_overflowed(struct vpmu_event *ev)
 	struct vpmu_arch *v = ev->owner;
 
 	vpmu_atomic_or(&v->pending, 1u << ev->index);
-	v->ops->kick(v->ctx);
+	v->ops.kick(v->ctx);
 }
 
 /* First half of a loss, or of its end: likewise. */
@@ -162,13 +162,13 @@ static void pmc_state_changed(struct vpmu_event *ev)
 	struct vpmu_arch *v = ev->owner;
 
 	vpmu_atomic_or(&v->changed, 1u << ev->index);
-	v->ops->kick(v->ctx);
+	v->ops.kick(v->ctx);
 }
 
 static void pmc_restarted(struct vpmu_arch *v)
 {
-	if (v->ops->size > offsetof(struct vpmu_ops, restarted) && v->ops->restarted)
-		v->ops->restarted(v->ctx);
+	if (v->ops.counter_restarted)
+		v->ops.counter_restarted(v->ctx);
 }
 
 void arch_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
@@ -204,17 +204,17 @@ static void pmc_note(struct vpmu_arch *v, const struct vpmu_event_attr *attr)
 		if (def)
 			select = def->select | (uint64_t)def->umask << 8;
 	}
-	for (i = 0; i < v->told.n; i++)
-		if (v->told.row[i].select == select)
+	for (i = 0; i < v->uncounted_events.n; i++)
+		if (v->uncounted_events.row[i].select == select)
 			break;
-	if (i == VPMU_TOLD_MAX)
+	if (i == VPMU_UNCOUNTED_MAX)
 		return;
-	if (i == v->told.n) {
-		v->told.row[i].select = select;
-		v->told.row[i].times = 0;
-		v->told.n++;
+	if (i == v->uncounted_events.n) {
+		v->uncounted_events.row[i].select = select;
+		v->uncounted_events.row[i].times = 0;
+		v->uncounted_events.n++;
 	}
-	v->told.row[i].times++;
+	v->uncounted_events.row[i].times++;
 }
 
 static void pmc_make(struct vpmu_arch *v, unsigned int pmc, const struct pmc_want *want)

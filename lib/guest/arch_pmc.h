@@ -12,12 +12,12 @@
 #include "arch_regs.h"
 
 /* Selectors that the guest enabled and no provider counts. For the host: survives RESET. */
-struct arch_told {
+struct arch_uncounted {
 	uint32_t n;
 	struct {
 		uint64_t select;
 		uint64_t times;
-	} row[VPMU_TOLD_MAX];
+	} row[VPMU_UNCOUNTED_MAX];
 };
 
 /**

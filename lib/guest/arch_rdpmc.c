@@ -44,7 +44,7 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool u
 		pmc += v->n_gp;
 	*value = user && rdpmc_hidden(v, pmc) ? 0 : arch_event_read(v, pmc);
 out:
-	vpmu_trace(v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDPMC,
+	vpmu_trace(&v->ops, v->ctx, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDPMC,
 		   rdpmc_idx, *value);
 	return VPMU_HANDLED;
 }

@@ -7,11 +7,11 @@
  * Body of the section VPMU_STATE_ARCH, version 2:
  *   u8 version, n_gp, n_fixed, width_bits; u32 vendor; u64 capabilities
  *   u64 fixed_ctrl, global_ctrl, status, debugctl, smm_global_ctrl, pending
- *   u32 [0] smm_frozen, [1] EFER.SVME as it was last reported; u32 n_told
+ *   u32 [0] smm_frozen, [1] EFER.SVME as it was last reported; u32 n_uncounted
  *   n_gp times u64 evtsel
  *   n_gp + n_fixed times u64 counter, u64: [7:0] banks of its event (0: has none),
  *     [8] touched since the last slice (version 1: 0)
- *   n_told times u64 select, times
+ *   n_uncounted times u64 select, times
  *
  * Body of the section VPMU_STATE_LOSS, version 1, after that one and only where the
  * loss block is offered; without it a PMU begins with a block of zeros:
@@ -88,7 +88,7 @@ static void regs_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, arch_pmc_bits(v, vpmu_atomic_read(&v->pending)), 8);
 	vpmu_state_put(c, (v->r.smm_frozen ? ARCH_SMM_FROZEN : 0) |
 			  (v->r.svme ? ARCH_SVME : 0), 4);
-	vpmu_state_put(c, v->told.n, 4);
+	vpmu_state_put(c, v->uncounted_events.n, 4);
 	for (i = 0; i < v->n_gp; i++)
 		vpmu_state_put(c, v->r.evtsel[i], 8);
 	for (i = 0; i < v->n_pmc; i++) {
@@ -96,9 +96,9 @@ static void regs_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 		vpmu_state_put(c, (v->made >> i & 1 ? v->event[i].banks : 0u) |
 				  (v->touched >> i & 1 ? ARCH_TOUCHED : 0), 8);
 	}
-	for (i = 0; i < v->told.n; i++) {
-		vpmu_state_put(c, v->told.row[i].select, 8);
-		vpmu_state_put(c, v->told.row[i].times, 8);
+	for (i = 0; i < v->uncounted_events.n; i++) {
+		vpmu_state_put(c, v->uncounted_events.row[i].select, 8);
+		vpmu_state_put(c, v->uncounted_events.row[i].times, 8);
 	}
 }
 
@@ -223,18 +223,18 @@ static int get_shape(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	return im->n_gp ? 0 : -VPMU_EINVAL;
 }
 
-static int get_told(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
-		    struct arch_told *told)
+static int get_uncounted(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
+			 struct arch_uncounted *events)
 {
 	uint32_t i, j;
 
-	for (i = 0; i < told->n; i++) {
-		told->row[i].select = vpmu_state_get(c, 8);
-		told->row[i].times = vpmu_state_get(c, 8);
-		if ((told->row[i].select & ~v->select) || !told->row[i].times)
+	for (i = 0; i < events->n; i++) {
+		events->row[i].select = vpmu_state_get(c, 8);
+		events->row[i].times = vpmu_state_get(c, 8);
+		if ((events->row[i].select & ~v->select) || !events->row[i].times)
 			return -VPMU_EINVAL;
 		for (j = 0; j < i; j++)
-			if (told->row[j].select == told->row[i].select)
+			if (events->row[j].select == events->row[i].select)
 				return -VPMU_EINVAL;
 	}
 	return c->error;
@@ -340,7 +340,7 @@ static int reload_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 static int regs_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
 	struct arch_image *im = &v->image;
-	uint64_t flags, n_told;
+	uint64_t flags, n_uncounted;
 	unsigned int i;
 	int ret = get_shape(v, c, im);
 
@@ -353,19 +353,19 @@ static int regs_check(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	im->r.smm_global_ctrl = vpmu_state_get(c, 8);
 	im->pending = vpmu_state_get(c, 8);
 	flags = vpmu_state_get(c, 4);
-	n_told = vpmu_state_get(c, 4);
-	if (flags > (ARCH_SMM_FROZEN | ARCH_SVME) || n_told > VPMU_TOLD_MAX)
+	n_uncounted = vpmu_state_get(c, 4);
+	if (flags > (ARCH_SMM_FROZEN | ARCH_SVME) || n_uncounted > VPMU_UNCOUNTED_MAX)
 		return -VPMU_EINVAL;
 	im->r.smm_frozen = flags & ARCH_SMM_FROZEN;
 	im->r.svme = flags & ARCH_SVME;
-	im->told.n = (uint32_t)n_told;
+	im->uncounted_events.n = (uint32_t)n_uncounted;
 	for (i = 0; i < im->n_gp; i++)
 		im->r.evtsel[i] = vpmu_state_get(c, 8);
 	for (i = 0; !ret && i < im->n_gp; i++)
 		ret = get_counter(v, c, im, i);
 	for (i = 0; !ret && i < im->n_fixed; i++)
 		ret = get_counter(v, c, im, v->n_gp + i);
-	return ret ? ret : get_told(v, c, &im->told);
+	return ret ? ret : get_uncounted(v, c, &im->uncounted_events);
 }
 
 /* True if the registers hold only values that the guest could have put there. */
@@ -417,7 +417,6 @@ static void regs_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	const struct arch_image *im = &v->image;
 	unsigned int i;
 
-	(void)c;
 	v->r = im->r;
 	(void)vpmu_atomic_take(&v->pending);
 	vpmu_atomic_or(&v->pending, arch_pmc_set(v, im->pending));
@@ -434,13 +433,11 @@ static void reload_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 
 static void loss_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
-	(void)c;
 	v->loss = v->image.loss;
 }
 
 static bool has_all(const struct vpmu_arch *v)
 {
-	(void)v;
 	return true;
 }
 
@@ -720,7 +717,7 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 		ret = v->provider->ops->load(v->provider, totals->data, totals->size);
 	if (ret) {
 		(void)unfit(im, "the host's totals are damaged, bytes", totals->size, 0);
-		im->told = v->told;
+		im->uncounted_events = v->uncounted_events;
 		v->pebs.claimed = shared;
 	} else {
 		adopt_all(v);
@@ -729,10 +726,11 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 	}
 	arch_pmc_resume(v, parked);
 	arch_lbr_resume(v, ret ? NULL : &im->body[ARCH_SECTION_LBR], claimed);
-	v->told = im->told; /* making events has reported their selectors once more */
+	/* Making events has reported their selectors once more. */
+	v->uncounted_events = im->uncounted_events;
 	v->touched = touched;
 	arch_pebs_watch(v);
 	if (vpmu_atomic_read(&v->pending) || v->loss.pmi)
-		v->ops->kick(v->ctx);
+		v->ops.kick(v->ctx);
 	return ret;
 }

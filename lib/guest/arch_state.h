@@ -25,7 +25,7 @@ enum arch_section {
 
 struct arch_image {
 	struct arch_regs r;
-	struct arch_told told;
+	struct arch_uncounted uncounted_events;
 	struct arch_loss loss;
 	uint64_t pending; /* in the registers' layout */
 	uint8_t n_gp, n_fixed;

@@ -149,7 +149,6 @@ static uint64_t topdown_slots(uint64_t slots, uint64_t field)
 
 enum vpmu_result arch_topdown_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	(void)i;
 	*value = arch_topdown_value(v);
 	return VPMU_HANDLED;
 }

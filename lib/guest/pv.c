@@ -14,9 +14,8 @@
 #define PV_FEATURES	(VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_VECTOR | VPMU_PV_HAS_NESTED | \
 			 VPMU_PV_HAS_DOORBELL | VPMU_PV_HAS_BRANCHES)
 
-/* The parts of struct vpmu_provider_ops and struct vpmu_ops that are needed. */
+/* The part of struct vpmu_provider_ops that is needed. */
 #define PV_PROVIDER_SIZE (offsetof(struct vpmu_provider_ops, load) + sizeof(void *))
-#define PV_OPS_SIZE	(offsetof(struct vpmu_ops, unlock) + sizeof(void *))
 
 static int pv_refuse(struct vpmu_error *err, const char *what, uint64_t asked,
 		     uint64_t available)
@@ -124,34 +123,31 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
 	return 0;
 }
 
-static bool pv_has_branches(const struct vpmu_ops *ops)
+static bool pv_has_hooks(const struct vpmu_ops *ops, uint32_t features)
 {
-	return ops->size > offsetof(struct vpmu_ops, branches) && ops->branches;
-}
-
-static bool pv_has_hooks(const struct vpmu_ops *ops)
-{
-	return ops && ops->size >= PV_OPS_SIZE && ops->kick && ops->interrupt &&
-	       ops->gpa_read && ops->gpa_write && ops->gpa_map && ops->gpa_unmap &&
-	       !ops->lock == !ops->unlock;
+	return ops->kick && ops->inject && ops->gpa_read && ops->gpa_write &&
+	       ops->gpa_map && ops->gpa_unmap && !ops->lock == !ops->unlock &&
+	       (!(features & VPMU_PV_HAS_BRANCHES) || ops->set_lbr);
 }
 
 int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 		 struct vpmu_provider *provider, const struct vpmu_ops *ops, void *ctx)
 {
 	const struct vpmu_provider_ops *p;
+	struct vpmu_ops hooks;
 
-	if (!pv_has_hooks(ops) || number >= vm->n_vcpus || pv_vcpus(vm)[number])
+	if (!ops)
+		return -VPMU_EINVAL;
+	vpmu_ops_copy(&hooks, ops);
+	if (!pv_has_hooks(&hooks, vm->features) || number >= vm->n_vcpus || pv_vcpus(vm)[number])
 		return -VPMU_EINVAL; /* no other thread sets up this number */
 	if (!provider || provider->ops != vm->provider || provider->model != vm->model)
-		return -VPMU_EINVAL;
-	if (vm->features & VPMU_PV_HAS_BRANCHES && !pv_has_branches(ops))
 		return -VPMU_EINVAL;
 	p = provider->ops;
 	memset(v, 0, sizeof(*v));
 	v->vm = vm;
 	v->provider = provider;
-	v->ops = ops;
+	v->ops = hooks;
 	v->ctx = ctx;
 	v->number = number;
 	if (p->size >= offsetof(struct vpmu_provider_ops, clock) + sizeof(p->clock))
@@ -159,7 +155,7 @@ int vpmu_pv_init(struct vpmu_pv *v, struct vpmu_pv_vm *vm, uint32_t number,
 	if (p->size >= offsetof(struct vpmu_provider_ops, running) + sizeof(p->running))
 		v->running = p->running;
 	if (vm->features & VPMU_PV_HAS_BRANCHES) {
-		v->lbr.stack = ops->branches(ctx, false);
+		v->lbr.stack = hooks.set_lbr(ctx, false);
 		vpmu_lbr_stop(v->lbr.stack, VPMU_LBR_PV);
 	}
 	/* Calls of other vCPUs find it complete, or not at all. */
@@ -236,7 +232,7 @@ bool vpmu_pv_event_info(struct vpmu_pv *v, uint32_t i, struct vpmu_pv_info *info
 	return open;
 }
 
-bool vpmu_pv_told(struct vpmu_pv *v, size_t i, struct vpmu_told *told)
+bool vpmu_pv_uncounted(struct vpmu_pv *v, size_t i, struct vpmu_uncounted *row)
 {
 	const struct vpmu_event_def *def;
 	bool any;
@@ -244,14 +240,14 @@ bool vpmu_pv_told(struct vpmu_pv *v, size_t i, struct vpmu_told *told)
 	pv_lock(v);
 	any = i < v->vm->n_uncounted;
 	if (any) {
-		told->select = v->vm->uncounted[i].select;
-		told->times = v->vm->uncounted[i].times;
+		row->select = v->vm->uncounted[i].select;
+		row->times = v->vm->uncounted[i].times;
 	}
 	pv_unlock(v);
 	if (!any)
 		return false;
-	def = vpmu_event_find(v->vm->model, told->select, -1);
-	told->name = def ? def->name : NULL;
-	told->needs = def ? def->needs : NULL;
+	def = vpmu_event_find(v->vm->model, row->select, -1);
+	row->name = def ? def->name : NULL;
+	row->needs = def ? def->needs : NULL;
 	return true;
 }

@@ -69,9 +69,9 @@ void vpmu_pv_batch_end(struct vpmu_pv *v)
 	over = v->over && v->page.slots; /* else the guest would find no reason */
 	pv_unlock(v);
 	if (v->nmi || (over && !vector))
-		v->ops->interrupt(v->ctx, 0);
+		v->ops.inject(v->ctx, 0);
 	if (over && vector)
-		v->ops->interrupt(v->ctx, vector);
+		v->ops.inject(v->ctx, vector);
 }
 
 /* Second halves */

@@ -43,7 +43,7 @@ void vpmu_pv_branch_apply(struct vpmu_pv *v)
 	ev = pv_branch_event(v);
 	if (!ev) {
 		if (b->on && b->stack->user != VPMU_LBR_ARCH)
-			(void)v->ops->branches(v->ctx, false);
+			(void)v->ops.set_lbr(v->ctx, false);
 		vpmu_lbr_stop(b->stack, VPMU_LBR_PV);
 		b->on = false;
 		b->frozen = false;
@@ -56,7 +56,7 @@ void vpmu_pv_branch_apply(struct vpmu_pv *v)
 	b->fresh = false;
 	b->on = true;
 	b->chain = ev->what.suppress & VPMU_PV_CALL_STACK;
-	(void)v->ops->branches(v->ctx, true);
+	(void)v->ops.set_lbr(v->ctx, true);
 	if (b->frozen)
 		vpmu_lbr_stop(b->stack, VPMU_LBR_PV);
 	else

@@ -14,7 +14,7 @@ static void call_trace(struct vpmu_pv *v, uint64_t nr, uint64_t op, int64_t resu
 {
 	bool batch = nr == VPMU_PV_HYPERCALL && op == VPMU_PV_OP_BATCH && result > 0;
 
-	vpmu_trace(v->ops, v->ctx, VPMU_TRACE_HYPERCALL, batch ? (unsigned int)result : 0,
+	vpmu_trace(&v->ops, v->ctx, VPMU_TRACE_HYPERCALL, batch ? (unsigned int)result : 0,
 		   op < 0xffff ? (unsigned int)op : 0xffff, nr, (uint64_t)result);
 }
 
@@ -48,7 +48,7 @@ enum vpmu_result vpmu_pv_hypercall(struct vpmu_pv *v, struct vpmu_hypercall *cal
 /* Write the answer; the guest reads the first one if no other follows. */
 static bool call_answer(struct vpmu_pv *v, uint64_t gpa, int64_t result)
 {
-	return !v->ops->gpa_write(v->ctx, gpa + offsetof(struct vpmu_pv_call, result), &result,
+	return !v->ops.gpa_write(v->ctx, gpa + offsetof(struct vpmu_pv_call, result), &result,
 				  sizeof(result));
 }
 
@@ -60,7 +60,7 @@ enum vpmu_result vpmu_pv_doorbell(struct vpmu_pv *v, uint64_t value)
 	if (!(v->vm->abi & VPMU_PV_ABI_2) || !(v->vm->features & VPMU_PV_HAS_DOORBELL))
 		return VPMU_NOT_MINE;
 	if (!vpmu_pv_range(value, sizeof(in), sizeof(in)) ||
-	    v->ops->gpa_read(v->ctx, value, &in, sizeof(in)) ||
+	    v->ops.gpa_read(v->ctx, value, &in, sizeof(in)) ||
 	    !call_answer(v, value, -VPMU_PV_EINVAL))
 		return VPMU_FAULT;
 	if (in.size != sizeof(in) || in.zero)

@@ -17,7 +17,7 @@ static void pv_close_detach(struct vpmu_pv_vm *vm, struct pv_event *ev)
 	owner->slot[ev->slot].event = 0;
 	ev->vcpu = 0;
 	vpmu_atomic_or(&owner->detached, 1u);
-	owner->ops->kick(owner->ctx);
+	owner->ops.kick(owner->ctx);
 }
 
 int vpmu_pv_close(struct vpmu_pv *v, struct pv_event *ev, void **at, uint32_t *bytes)
@@ -53,7 +53,7 @@ static void pv_close_one(struct vpmu_pv *v, struct pv_event *ev)
 	}
 	pv_unlock(v);
 	if (at)
-		v->ops->gpa_unmap(v->ctx, at, bytes);
+		v->ops.gpa_unmap(v->ctx, at, bytes);
 }
 
 /* vCPU number @i, or NULL; another thread may be setting it up. */
@@ -95,6 +95,6 @@ void vpmu_pv_close_all(struct vpmu_pv *v)
 		if (!who)
 			continue;
 		vpmu_atomic_or(&who->detached, 1u); /* its parked events are released */
-		who->ops->kick(who->ctx);
+		who->ops.kick(who->ctx);
 	}
 }

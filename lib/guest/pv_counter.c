@@ -23,7 +23,7 @@ static void pv_counter_overflowed(struct vpmu_event *head)
 	/* Pairs with vpmu_atomic_take() in pv_slot_take(): the hit is visible before the bit. */
 	vpmu_atomic_fence();
 	vpmu_atomic_or(&v->pending[head->index / 32], 1u << head->index % 32);
-	v->ops->kick(v->ctx);
+	v->ops.kick(v->ctx);
 }
 
 static void pv_counter_state_changed(struct vpmu_event *head)
@@ -31,7 +31,7 @@ static void pv_counter_state_changed(struct vpmu_event *head)
 	struct vpmu_pv *v = head->owner;
 
 	vpmu_atomic_or(&v->changed[head->index / 32], 1u << head->index % 32);
-	v->ops->kick(v->ctx);
+	v->ops.kick(v->ctx);
 }
 
 /* Numbers */

@@ -241,7 +241,7 @@ void vpmu_pv_event_uncounted(struct vpmu_pv_vm *vm, const struct pv_what *what)
 	for (i = 0; i < vm->n_uncounted; i++)
 		if (vm->uncounted[i].select == select)
 			break;
-	if (i == VPMU_TOLD_MAX)
+	if (i == VPMU_UNCOUNTED_MAX)
 		return;
 	if (i == vm->n_uncounted) {
 		vm->uncounted[i].select = select;

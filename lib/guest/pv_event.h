@@ -33,7 +33,7 @@ void vpmu_pv_event_attr(const struct pv_what *what, struct vpmu_event_attr *attr
  */
 int vpmu_pv_event_check(struct vpmu_pv *v, struct pv_what *what, uint16_t *wrong);
 
-/** Record that an event was not counted, for vpmu_pv_told(). Under the lock. */
+/** Record that an event was not counted, for vpmu_pv_uncounted(). Under the lock. */
 void vpmu_pv_event_uncounted(struct vpmu_pv_vm *vm, const struct pv_what *what);
 
 /** The open event of @abi with @id, or NULL. Under the lock. */

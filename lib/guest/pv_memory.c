@@ -16,9 +16,9 @@ bool vpmu_pv_memory_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, stru
 {
 	memset(pages, 0, sizeof(*pages));
 	if (gpa)
-		pages->slots = v->ops->gpa_map(v->ctx, gpa, PV_PAGE);
+		pages->slots = v->ops.gpa_map(v->ctx, gpa, PV_PAGE);
 	if (branches)
-		pages->branches = v->ops->gpa_map(v->ctx, branches, PV_PAGE);
+		pages->branches = v->ops.gpa_map(v->ctx, branches, PV_PAGE);
 	if (!gpa == !pages->slots && !branches == !pages->branches)
 		return true;
 	vpmu_pv_memory_unmap(v, pages);
@@ -28,16 +28,16 @@ bool vpmu_pv_memory_map(struct vpmu_pv *v, uint64_t gpa, uint64_t branches, stru
 void vpmu_pv_memory_unmap(struct vpmu_pv *v, const struct pv_pages *pages)
 {
 	if (pages->slots)
-		v->ops->gpa_unmap(v->ctx, pages->slots, PV_PAGE);
+		v->ops.gpa_unmap(v->ctx, pages->slots, PV_PAGE);
 	if (pages->branches)
-		v->ops->gpa_unmap(v->ctx, pages->branches, PV_PAGE);
+		v->ops.gpa_unmap(v->ctx, pages->branches, PV_PAGE);
 }
 
 void vpmu_pv_memory_dirtied(struct vpmu_pv *v, void *at, uint32_t bytes)
 {
 	pv_assert_locked(v);
-	if (v->ops->gpa_dirty)
-		v->ops->gpa_dirty(v->ctx, at, bytes);
+	if (v->ops.gpa_dirty)
+		v->ops.gpa_dirty(v->ctx, at, bytes);
 }
 
 /*

@@ -177,7 +177,6 @@ static int pv_state_put_vm(struct vpmu_pv_vm *vm, uint32_t unit, struct vpmu_sta
 {
 	uint32_t i, n = 0;
 
-	(void)unit;
 	for (i = 0; i < vm->n_events; i++)
 		n += pv_event_at(vm, i)->abi != 0;
 	vpmu_state_put(c, vm->n_events, 4);
@@ -415,7 +414,6 @@ static int pv_state_check_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 	uint64_t n_events = vpmu_state_get(c, 4), n_slots = vpmu_state_get(c, 4);
 	uint32_t i;
 
-	(void)version;
 	im->n_events = (uint32_t)vpmu_state_get(c, 4);
 	im->n_uncounted = (uint32_t)vpmu_state_get(c, 4);
 	if (n_events > vm->n_events)
@@ -423,7 +421,8 @@ static int pv_state_check_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 	if (n_slots > vm->n_slots)
 		return pv_state_unfit(im, "events enabled on a vCPU", n_slots,
 				      vm->n_slots);
-	if (c->error || im->seen || im->n_events > n_events || im->n_uncounted > VPMU_TOLD_MAX ||
+	if (c->error || im->seen || im->n_events > n_events ||
+	    im->n_uncounted > VPMU_UNCOUNTED_MAX ||
 	    c->size != PV_STATE_FIXED_BYTES + (size_t)im->n_events * PV_STATE_EVENT_BYTES +
 	    im->n_uncounted * PV_STATE_PAIR_BYTES)
 		return -VPMU_EINVAL;
@@ -548,7 +547,7 @@ static bool pv_state_load_event(struct vpmu_pv *v, const struct pv_state_event *
 		ev->reason = (uint8_t)vpmu_pv_event_refused(v, &ev->what);
 	if (ev->abi != VPMU_PV_ABI_1)
 		return true;
-	ev->at = v->ops->gpa_map(v->ctx, ev->gpa, ev->at_bytes);
+	ev->at = v->ops.gpa_map(v->ctx, ev->gpa, ev->at_bytes);
 	return ev->at;
 }
 
@@ -559,8 +558,6 @@ static int pv_state_adopt_vm(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *c,
 	struct vpmu_pv *v = NULL;
 	uint32_t i;
 
-	(void)c;
-	(void)version;
 	for (i = 0; i < vm->n_vcpus && !v; i++)
 		v = pv_vcpus(vm)[i];
 	for (i = 0; i < im->n_events; i++)
@@ -601,7 +598,7 @@ static void pv_state_attach(struct vpmu_pv *v, const struct pv_state_image *im,
 		was.loss = e.ev.loss;
 		vpmu_pv_slot_restore(v, pv_event_at(v->vm, e.index), e.ev.slot, &was);
 		if (was.late)
-			v->ops->kick(v->ctx);
+			v->ops.kick(v->ctx);
 	}
 }
 
@@ -653,7 +650,6 @@ static int pv_state_adopt_vcpu(struct vpmu_pv_vm *vm, struct vpmu_state_cursor *
 
 static uint16_t pv_state_offered_vm(struct vpmu_pv_vm *vm, uint32_t unit)
 {
-	(void)vm;
 	return unit ? 0 : PV_STATE_VERSION;
 }
 

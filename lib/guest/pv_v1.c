@@ -22,7 +22,7 @@ static int pv1_read(struct vpmu_pv *v, uint64_t gpa, void *buf, uint32_t size)
 {
 	if (!vpmu_pv_range(gpa, size, 4))
 		return -VPMU_EFAULT;
-	return v->ops->gpa_read(v->ctx, gpa, buf, size);
+	return v->ops.gpa_read(v->ctx, gpa, buf, size);
 }
 
 /* A 32-bit guest's struct has no holes. */
@@ -125,12 +125,12 @@ static int64_t pv1_open(struct vpmu_pv *v, const struct vpmu_hypercall *call)
 	at.gpa = params.event;
 	at.at_bytes = call->long_mode ? VPMU_PV1_EVENT_BYTES : VPMU_PV1_EVENT_BYTES_32;
 	if (vpmu_pv_range(at.gpa, at.at_bytes, 4) && vpmu_pv_in_page(at.gpa, at.at_bytes))
-		at.at = v->ops->gpa_map(v->ctx, at.gpa, at.at_bytes);
+		at.at = v->ops.gpa_map(v->ctx, at.gpa, at.at_bytes);
 	if (!at.at)
 		return -VPMU_PV_EADDRNOTAVAIL;
 	ret = pv1_insert(v, &what, (uint32_t)params.id, attr.sample_period, &at);
 	if (ret)
-		v->ops->gpa_unmap(v->ctx, at.at, at.at_bytes);
+		v->ops.gpa_unmap(v->ctx, at.at, at.at_bytes);
 	return ret;
 }
 
@@ -193,7 +193,7 @@ static int64_t pv1_event(struct vpmu_pv *v, uint64_t op, uint32_t id)
 		ret = pv1_sync(v, ev);
 	pv_unlock(v);
 	if (at)
-		v->ops->gpa_unmap(v->ctx, at, bytes);
+		v->ops.gpa_unmap(v->ctx, at, bytes);
 	return ret;
 }
 

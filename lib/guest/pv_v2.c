@@ -74,13 +74,13 @@ static int64_t pv2_setup(struct vpmu_pv *v, uint64_t gpa)
 	struct vpmu_pv_setup setup;
 
 	if (!vpmu_pv_range(gpa, sizeof(setup), 8) ||
-	    v->ops->gpa_read(v->ctx, gpa, &setup, sizeof(setup)))
+	    v->ops.gpa_read(v->ctx, gpa, &setup, sizeof(setup)))
 		return -VPMU_PV_EFAULT;
 	if (setup.size != sizeof(setup) && (!has_more || setup.size != more))
 		return -VPMU_PV_EINVAL;
 	if (setup.size == more &&
 	    (!vpmu_pv_range(gpa, more, 8) ||
-	     v->ops->gpa_read(v->ctx, gpa + sizeof(setup), &with.branches,
+	     v->ops.gpa_read(v->ctx, gpa + sizeof(setup), &with.branches,
 			      sizeof(with.branches))))
 		return -VPMU_PV_EFAULT;
 	if (setup.vector && !(v->vm->features & VPMU_PV_HAS_VECTOR))
@@ -296,11 +296,11 @@ static bool pv2_do(struct vpmu_pv *v, uint64_t gpa)
 	struct vpmu_pv_op op;
 	uint16_t wrong = 0;
 
-	if (v->ops->gpa_read(v->ctx, gpa, &op, sizeof(op)))
+	if (v->ops.gpa_read(v->ctx, gpa, &op, sizeof(op)))
 		return false;
 	op.result = pv2_op(v, &op, &wrong);
 	op.wrong = op.result ? wrong : 0;
-	return !v->ops->gpa_write(v->ctx, gpa + PV2_AT(wrong), &op.wrong,
+	return !v->ops.gpa_write(v->ctx, gpa + PV2_AT(wrong), &op.wrong,
 				  sizeof(op.wrong) + sizeof(op.result));
 }
 
@@ -309,7 +309,7 @@ static bool pv2_writable(struct vpmu_pv *v, uint64_t gpa)
 {
 	static const uint8_t none[sizeof(uint16_t) + sizeof(int32_t)];
 
-	return !v->ops->gpa_write(v->ctx, gpa + PV2_AT(wrong), none, sizeof(none));
+	return !v->ops.gpa_write(v->ctx, gpa + PV2_AT(wrong), none, sizeof(none));
 }
 
 static int64_t pv2_batch(struct vpmu_pv *v, uint64_t gpa)
@@ -318,7 +318,7 @@ static int64_t pv2_batch(struct vpmu_pv *v, uint64_t gpa)
 	uint32_t i;
 
 	if (!vpmu_pv_range(gpa, sizeof(head), 8) || !vpmu_pv_in_page(gpa, sizeof(head)) ||
-	    v->ops->gpa_read(v->ctx, gpa, &head, sizeof(head)))
+	    v->ops.gpa_read(v->ctx, gpa, &head, sizeof(head)))
 		return -VPMU_PV_EFAULT;
 	if (!head.n_ops || head.n_ops > VPMU_PV_BATCH_MAX)
 		return -VPMU_PV_E2BIG;

@@ -142,14 +142,14 @@ struct vpmu_pv_vm {
 #endif
 	uint64_t serial;    /* the last one given away */
 	uint32_t n_uncounted;
-	struct pv_uncounted uncounted[VPMU_TOLD_MAX];
+	struct pv_uncounted uncounted[VPMU_UNCOUNTED_MAX];
 	/* struct vpmu_pv *[n_vcpus] and struct pv_event[n_events] follow. */
 };
 
 struct vpmu_pv {
 	struct vpmu_pv_vm *vm;
 	struct vpmu_provider *provider;
-	const struct vpmu_ops *ops;
+	struct vpmu_ops ops;
 	void *ctx;
 	uint32_t number;
 	/* The provider's, or NULL. */
@@ -234,7 +234,7 @@ static inline void pv_slot_dirty(struct vpmu_pv *v, unsigned int s)
 static inline void pv_trace(struct vpmu_pv *v, unsigned int type, unsigned int s,
 			    unsigned int what, uint64_t a, uint64_t b)
 {
-	vpmu_trace(v->ops, v->ctx, type, s, what, a, b);
+	vpmu_trace(&v->ops, v->ctx, type, s, what, a, b);
 }
 
 /*
@@ -266,31 +266,25 @@ static inline void pv_assert_vm_locked(const struct vpmu_pv_vm *vm)
 #else
 static inline void pv_set_holder(struct vpmu_pv_vm *vm, const struct vpmu_pv *holder)
 {
-	(void)vm;
-	(void)holder;
 }
 
 static inline void pv_set_stopped(struct vpmu_pv_vm *vm, bool stopped)
 {
-	(void)vm;
-	(void)stopped;
 }
 
 static inline void pv_assert_locked(const struct vpmu_pv *v)
 {
-	(void)v;
 }
 
 static inline void pv_assert_vm_locked(const struct vpmu_pv_vm *vm)
 {
-	(void)vm;
 }
 #endif
 
 static inline void pv_lock(struct vpmu_pv *v)
 {
-	if (v->ops->lock)
-		v->ops->lock(v->ctx);
+	if (v->ops.lock)
+		v->ops.lock(v->ctx);
 	pv_set_holder(v->vm, v);
 }
 
@@ -298,8 +292,8 @@ static inline void pv_unlock(struct vpmu_pv *v)
 {
 	pv_assert_locked(v);
 	pv_set_holder(v->vm, NULL);
-	if (v->ops->unlock)
-		v->ops->unlock(v->ctx);
+	if (v->ops.unlock)
+		v->ops.unlock(v->ctx);
 }
 
 /* The event that is attached to a slot, or NULL. Under the lock, from any vCPU. */

@@ -37,9 +37,9 @@ static bool sched_counts(const struct vpmu_perf_cpu *cpu, const struct vpmu_perf
 static void sched_trace(struct vpmu_perf_cpu *cpu, unsigned int type,
 			struct vpmu_perf_event *ev, unsigned int slot)
 {
-	if (cpu->ops->size <= VPMU_OPS_SIZE_1 || !cpu->ops->trace)
+	if (!cpu->ops.trace)
 		return;
-	vpmu_trace(cpu->ops, cpu->ops_ctx, type, slot,
+	vpmu_trace(&cpu->ops, cpu->ops_ctx, type, slot,
 		   perf_of_guest(ev) ? VPMU_TRACE_GUEST : VPMU_TRACE_HOST, ev->attr.id,
 		   vpmu_perf_count(ev));
 }
@@ -364,7 +364,7 @@ void vpmu_perf_service(struct vpmu_perf_cpu *cpu)
 	vpmu_perf_begin(cpu);
 	cpu->timer = false;
 	if (sched_rotate(cpu)) {
-		vpmu_trace(cpu->ops, cpu->ops_ctx, VPMU_TRACE_ROTATE, 0, 0, 0, 0);
+		vpmu_trace(&cpu->ops, cpu->ops_ctx, VPMU_TRACE_ROTATE, 0, 0, 0, 0);
 		cpu->timer = true;
 		vpmu_silicon_timer(&cpu->silicon, cpu->system->mux_cycles);
 	}
@@ -494,8 +494,8 @@ static void sched_overflow(void *owner, unsigned int slot)
 
 	if (slot == VPMU_SLOT_CLOCK) {
 		vpmu_atomic_or(&cpu->tick, 1u);
-		if (cpu->ops->kick)
-			cpu->ops->kick(cpu->ops_ctx);
+		if (cpu->ops.kick)
+			cpu->ops.kick(cpu->ops_ctx);
 		return;
 	}
 	ev = cpu->held[slot];
@@ -510,6 +510,7 @@ int vpmu_perf_cpu_init(struct vpmu_perf_cpu *cpu, struct vpmu_perf_system *sys,
 		       uint32_t number, const struct vpmu_ops *ops, void *ctx)
 {
 	struct vpmu_silicon_config silicon;
+	int ret;
 
 	memset(cpu, 0, sizeof(*cpu));
 	memset(&silicon, 0, sizeof(silicon));
@@ -521,9 +522,11 @@ int vpmu_perf_cpu_init(struct vpmu_perf_cpu *cpu, struct vpmu_perf_system *sys,
 	silicon.overflow = sched_overflow;
 	silicon.owner = cpu;
 	cpu->system = sys;
-	cpu->ops = ops;
 	cpu->ops_ctx = ctx;
 	cpu->number = number;
 	cpu->ctx.cpu = cpu;
-	return vpmu_silicon_init(&cpu->silicon, &silicon);
+	ret = vpmu_silicon_init(&cpu->silicon, &silicon);
+	if (!ret)
+		vpmu_ops_copy(&cpu->ops, ops);
+	return ret;
 }

@@ -34,17 +34,20 @@ static unsigned int first_of(uint64_t signals)
 
 int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *cfg)
 {
-	const struct vpmu_ops *ops = cfg->ops;
+	struct vpmu_ops ops;
 
-	if (cfg->size < sizeof(*cfg) || !cfg->model || !ops)
+	if (cfg->size < sizeof(*cfg) || !cfg->model || !cfg->ops)
 		return -VPMU_EINVAL;
-	if (ops->size < VPMU_OPS_SIZE_1 || !ops->pull || !ops->deadline)
+	vpmu_ops_copy(&ops, cfg->ops);
+	if (!ops.read_totals || !ops.set_deadlines)
 		return -VPMU_EINVAL;
 	if (cfg->model->n_gp + cfg->model->n_fixed > VPMU_SLOTS_MAX)
 		return -VPMU_EINVAL;
 	memset(s, 0, sizeof(*s));
 	s->cfg = *cfg;
 	s->cfg.size = sizeof(s->cfg);
+	s->cfg.ops = NULL; /* the embedder's may be gone */
+	s->ops = ops;
 	memset(&s->left, 0xff, sizeof(s->left));
 	return 0;
 }
@@ -56,7 +59,7 @@ static void pull(struct vpmu_silicon *s, uint64_t signals)
 	unsigned int i, b;
 
 	signals |= s->fresh;
-	s->cfg.ops->pull(s->cfg.ctx, signals, &s->now);
+	s->ops.read_totals(s->cfg.ctx, signals, &s->now);
 	for (rest = signals; rest; rest &= rest - 1) {
 		i = first_of(rest);
 		for (b = 0; b < VPMU_BANK_COUNT; b++)
@@ -259,12 +262,12 @@ static void send_demand(struct vpmu_silicon *s)
 	if (demand == s->demand)
 		return;
 	s->demand = demand;
-	if (s->cfg.ops->demand)
-		s->cfg.ops->demand(s->cfg.ctx, demand);
+	if (s->ops.set_demand)
+		s->ops.set_demand(s->cfg.ctx, demand);
 }
 
 /*
- * Deadlines are relative to the totals just pulled, so all of them are sent again, unless
+ * Deadlines are relative to the totals just read, so all of them are sent again, unless
  * there were and are none.
  */
 static void send_deadlines(struct vpmu_silicon *s)
@@ -289,7 +292,7 @@ static void send_deadlines(struct vpmu_silicon *s)
 		if (slot->running && slot->next != VPMU_NEVER)
 			slot_deadline(s, slot, &s->left);
 	}
-	s->cfg.ops->deadline(s->cfg.ctx, &s->left);
+	s->ops.set_deadlines(s->cfg.ctx, &s->left);
 }
 
 static void report_wrapped(struct vpmu_silicon *s)

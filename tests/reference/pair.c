@@ -67,7 +67,7 @@ static void log_pmi(struct pmi_log *log, uint64_t at)
 	log->n++;
 }
 
-static void machine_pmi(void *ctx, bool mask)
+static void machine_raise_pmi(void *ctx, bool mask)
 {
 	struct machine *m = ctx;
 	struct pair *p = m->pair;
@@ -82,7 +82,7 @@ static void machine_pmi(void *ctx, bool mask)
  * because the phase of a scaled event is that of the total, and the reference
  * has no notion of demand.
  */
-static void machine_demand(void *ctx, uint64_t signals)
+static void machine_set_demand(void *ctx, uint64_t signals)
 {
 	struct machine *m = ctx;
 
@@ -93,7 +93,7 @@ static void machine_demand(void *ctx, uint64_t signals)
 }
 
 /* The engine's check of pulls is meant for words that have a deadline. */
-static void machine_deadline(void *ctx, const struct vpmu_signal_words *left)
+static void machine_set_deadlines(void *ctx, const struct vpmu_signal_words *left)
 {
 	struct machine *m = ctx;
 	unsigned int s, b;
@@ -132,11 +132,11 @@ static struct machine *machine_new(struct pair *p)
 		abort();
 	m->pair = p;
 	vpmu_script_init(&m->script, VPMU_SCRIPT_SUPPLIED);
-	m->demand = m->script.ops.demand;
-	m->deadline = m->script.ops.deadline;
-	m->script.ops.demand = machine_demand;
-	m->script.ops.deadline = machine_deadline;
-	m->script.ops.pmi = machine_pmi;
+	m->demand = m->script.ops.set_demand;
+	m->deadline = m->script.ops.set_deadlines;
+	m->script.ops.set_demand = machine_set_demand;
+	m->script.ops.set_deadlines = machine_set_deadlines;
+	m->script.ops.raise_pmi = machine_raise_pmi;
 	m->script.demand = VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS);
 	m->script.silicon = &m->direct.silicon;
 	m->script.service = machine_service;

@@ -246,7 +246,7 @@ static void fake_kick(void *ctx)
 	f->kicked = true;
 }
 
-static void fake_pmi(void *ctx, bool mask)
+static void fake_raise_pmi(void *ctx, bool mask)
 {
 	struct fake *f = ctx;
 
@@ -263,6 +263,16 @@ void fake_config(struct fake *f, struct vpmu_arch_config *cfg)
 	cfg->provider = &f->provider;
 	cfg->ops = &f->ops;
 	cfg->ctx = f;
+}
+
+static void fake_record(void *ctx, const struct vpmu_trace_record *r)
+{
+	struct fake *f = ctx;
+
+	if (!f->tracing)
+		return;
+	assert_true(f->n_trace < FAKE_TRACE);
+	f->trace[f->n_trace++] = *r;
 }
 
 static struct fake *fake_make(int version, int n_gp, int n_fixed, uint64_t capabilities,
@@ -284,7 +294,8 @@ static struct fake *fake_make(int version, int n_gp, int n_fixed, uint64_t capab
 	f->provider.n_fixed = 3;
 	f->ops.size = sizeof(f->ops);
 	f->ops.kick = fake_kick;
-	f->ops.pmi = fake_pmi;
+	f->ops.raise_pmi = fake_raise_pmi;
+	f->ops.trace = fake_record;
 	fake_config(f, &cfg);
 	cfg.version = version;
 	cfg.n_gp = n_gp;
@@ -304,27 +315,19 @@ struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities)
 	return fake_make(version, n_gp, n_fixed, capabilities, 0, false);
 }
 
-struct fake *fake_new_told(int version, int n_gp, int n_fixed, bool running)
+struct fake *fake_new_loss(int version, int n_gp, int n_fixed, bool running)
 {
 	return fake_make(version, n_gp, n_fixed, FAKE_CAPS, FAKE_BASE, running);
 }
 
-static void fake_record(void *ctx, const struct vpmu_trace_record *r)
-{
-	struct fake *f = ctx;
-
-	assert_true(f->n_trace < FAKE_TRACE);
-	f->trace[f->n_trace++] = *r;
-}
-
 void fake_trace(struct fake *f)
 {
-	f->ops.trace = fake_record;
+	f->tracing = true;
 }
 
 void fake_free(struct fake *f)
 {
-	f->ops.trace = NULL;
+	f->tracing = false;
 	vpmu_arch_reset(f->v, false);
 	assert_false(f->held);
 	assert_int_equal(fake_events(f), 0);

@@ -54,7 +54,7 @@ struct fake_event {
 };
 
 #define FAKE_TRACE	64
-#define FAKE_BASE	0x40000300u /* base of the leaves of fake_new_told() */
+#define FAKE_BASE	0x40000300u /* base of the leaves of fake_new_loss() */
 
 
 struct fake {
@@ -81,6 +81,7 @@ struct fake {
 	uint64_t time;         /* anything, unless held */
 	bool held;
 	uint32_t n_clock, n_state;
+	bool tracing;
 	uint32_t n_trace;
 	struct vpmu_trace_record trace[FAKE_TRACE];
 };
@@ -95,7 +96,7 @@ struct fake *fake_new(int version, int n_gp, int n_fixed, uint64_t capabilities)
 void fake_free(struct fake *f);
 
 /* One of which the guest is told losses; @running: the provider knows how long. */
-struct fake *fake_new_told(int version, int n_gp, int n_fixed, bool running);
+struct fake *fake_new_loss(int version, int n_gp, int n_fixed, bool running);
 
 /* Keep a trace from now on. */
 void fake_trace(struct fake *f);

@@ -69,9 +69,9 @@ static void *fault_map(void *ctx, uint64_t gpa, uint32_t size)
 	return fails("gpa_map") ? NULL : real_ops.gpa_map(ctx, gpa, size);
 }
 
-static int fault_linear(void *ctx, uint64_t address, bool write, uint64_t *gpa)
+static int fault_gva_to_gpa(void *ctx, uint64_t address, bool write, uint64_t *gpa)
 {
-	return fails("linear") ? -VPMU_EFAULT : real_ops.linear(ctx, address, write, gpa);
+	return fails("linear") ? -VPMU_EFAULT : real_ops.gva_to_gpa(ctx, address, write, gpa);
 }
 
 void faults_ops(struct vpmu_ops *ops)
@@ -83,8 +83,8 @@ void faults_ops(struct vpmu_ops *ops)
 	ops->gpa_write = fault_write;
 	if (ops->gpa_map)
 		ops->gpa_map = fault_map;
-	if (ops->linear)
-		ops->linear = fault_linear;
+	if (ops->gva_to_gpa)
+		ops->gva_to_gpa = fault_gva_to_gpa;
 }
 
 /* The provider */

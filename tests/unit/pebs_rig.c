@@ -87,21 +87,21 @@ void pebs_rig_sample(const struct pebs_rig *r, struct vpmu_sample *s)
 	s->locked = r->access.locked;
 }
 
-static void rig_threshold(void *ctx, uint32_t cycles)
+static void rig_set_load_latency(void *ctx, uint32_t cycles)
 {
 	struct pebs_rig *r = ctx;
 
 	r->threshold = cycles;
 }
 
-static void rig_restarted(void *ctx)
+static void rig_counter_restarted(void *ctx)
 {
 	struct pebs_rig *r = ctx;
 
 	r->n_restarted++;
 }
 
-static void rig_sample(void *ctx, struct vpmu_sample *s)
+static void rig_get_sample(void *ctx, struct vpmu_sample *s)
 {
 	struct pebs_rig *r = ctx;
 
@@ -110,7 +110,7 @@ static void rig_sample(void *ctx, struct vpmu_sample *s)
 	pebs_rig_sample(r, s);
 }
 
-static void rig_pmi(void *ctx, bool mask)
+static void rig_raise_pmi(void *ctx, bool mask)
 {
 	struct pebs_rig *r = ctx;
 
@@ -125,6 +125,8 @@ static void rig_service(void *arg)
 	vpmu_arch_service(r->v);
 }
 
+void (*pebs_rig_hooks)(struct vpmu_ops *ops);
+
 static void rig_engine(struct pebs_rig *r)
 {
 	struct vpmu_silicon_config silicon = { .size = sizeof(silicon) };
@@ -132,14 +134,16 @@ static void rig_engine(struct pebs_rig *r)
 
 	vpmu_script_init(&r->script, r->uarch ? VPMU_SIGNALS_ALL : VPMU_SCRIPT_SUPPLIED);
 	if (r->uarch) {
-		ops->threshold = rig_threshold;
-		ops->restarted = rig_restarted;
+		ops->set_load_latency = rig_set_load_latency;
+		ops->counter_restarted = rig_counter_restarted;
 	}
-	ops->pmi = rig_pmi;
+	ops->raise_pmi = rig_raise_pmi;
 	ops->gpa_read = rig_read;
 	ops->gpa_write = rig_write;
-	ops->linear = rig_translate;
-	ops->sample = rig_sample;
+	ops->gva_to_gpa = rig_translate;
+	ops->get_sample = rig_get_sample;
+	if (pebs_rig_hooks)
+		pebs_rig_hooks(ops);
 	r->script.silicon = &r->direct.silicon;
 	r->script.service = rig_service;
 	r->script.arg = r;

@@ -34,9 +34,12 @@ struct pebs_rig {
 				      last access: */
 	struct { uint32_t latency; uint8_t level, tlb; bool store, locked; } access;
 	uint32_t threshold;        /* threshold of the model */
-	uint32_t n_restarted;      /* calls of ops->restarted */
+	uint32_t n_restarted;      /* calls of ops->counter_restarted */
 	unsigned int n_pmi, n_hook; /* n_hook: accesses to memory, translations */
 };
+
+/* Not NULL: changes the hooks before a machine is set up. */
+extern void (*pebs_rig_hooks)(struct vpmu_ops *ops);
 
 /*
  * Like an Icelake, with PEBS of @format and version @version (0: 5).

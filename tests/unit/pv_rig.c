@@ -11,7 +11,7 @@
 #define ROWS(mask) { \
 	ROW(PV_INSTRUCTIONS, mask, VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS), EXACT), \
 	ROW(PV_BRANCHES, mask, VPMU_SIGNAL_BIT(VPMU_SIGNAL_BRANCHES), EXACT), \
-	{ .name = "TOLD", .select = PV_TOLD, .fixed = -1, .gp_mask = mask, \
+	{ .name = "UNCOUNTED", .select = PV_UNCOUNTED, .fixed = -1, .gp_mask = mask, \
 	  .quality = VPMU_QUALITY_MODELLED, .needs = "--uarch on" }, \
 }
 
@@ -123,7 +123,7 @@ static void rig_dirty(void *ctx, void *at, uint32_t size)
 	broken(r, "a write to memory that is not mapped");
 }
 
-static void rig_interrupt(void *ctx, uint8_t vector)
+static void rig_inject(void *ctx, uint8_t vector)
 {
 	struct pv_rig_vcpu *v = vcpu_of(ctx);
 
@@ -189,6 +189,8 @@ static struct vpmu_provider *rig_perf(struct pv_rig_vcpu *v, unsigned int n)
 	return &v->vcpu.provider;
 }
 
+void (*pv_rig_hooks)(struct vpmu_ops *ops);
+
 static int rig_vcpu(struct pv_rig *r, unsigned int n, size_t bytes)
 {
 	struct pv_rig_vcpu *v = &r->vcpu[n];
@@ -203,9 +205,11 @@ static int rig_vcpu(struct pv_rig *r, unsigned int n, size_t bytes)
 	v->ops.gpa_map = rig_map;
 	v->ops.gpa_unmap = rig_unmap;
 	v->ops.gpa_dirty = rig_dirty;
-	v->ops.interrupt = rig_interrupt;
+	v->ops.inject = rig_inject;
 	v->ops.lock = rig_lock;
 	v->ops.unlock = rig_unlock;
+	if (pv_rig_hooks)
+		pv_rig_hooks(&v->ops);
 	provider = r->direct ? rig_direct(v) : rig_perf(v, n);
 	v->script.service = rig_both_services;
 	v->script.arg = v;

@@ -31,6 +31,9 @@
 
 struct pv_rig;
 
+/* Not NULL: changes a vCPU's hooks before it is set up. */
+extern void (*pv_rig_hooks)(struct vpmu_ops *ops);
+
 struct pv_rig_vcpu {
 	struct vpmu_script script; /* first: the ctx of all hooks is this */
 	struct vpmu_ops ops;
@@ -66,7 +69,7 @@ struct pv_rig {
 /* Event selects of the small model. */
 #define PV_INSTRUCTIONS	0xc0u
 #define PV_BRANCHES	0xc4u
-#define PV_TOLD		0xc5u /* named, and not counted */
+#define PV_UNCOUNTED		0xc5u /* named, and not counted */
 
 /*
  * @n_gp counters and no fixed one, unless @cfg has a model. What @cfg leaves 0 is filled

@@ -90,7 +90,7 @@ static void test_bad_pointers(void **state)
 	REFUSED(cfg.provider = NULL);
 	REFUSED(cfg.ops = NULL);
 	REFUSED(cfg.model = &model);
-	f->ops.size = VPMU_OPS_SIZE_1 - 1;
+	f->ops.size = offsetof(struct vpmu_ops, raise_pmi);
 	REFUSED((void)0);
 	f->ops.size = sizeof(f->ops);
 	kick = f->ops.kick;

@@ -137,12 +137,12 @@ static void test_read_changes_nothing(void **state)
 }
 
 /* A pending overflow and the told table travel; a kick asks for the service. */
-static void test_pending_and_told(void **state)
+static void test_pending_and_uncounted(void **state)
 {
 	struct fake *f = busy(5, 4, 3, FAKE_CAPS);
 	struct fake *g = fake_new(5, 8, 3, FAKE_CAPS);
 	uint8_t buf[SAVED_MAX];
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 	size_t used;
 
 	(void)state;
@@ -156,10 +156,10 @@ static void test_pending_and_told(void **state)
 	fake_service(g);
 	assert_int_equal(g->n_pmi, 1);
 	assert_int_equal(fake_rd(g, 0x38e), BIT(63) | BIT(59) | BIT(33));
-	assert_true(vpmu_arch_told(g->v, 0, &told));
+	assert_true(vpmu_arch_uncounted(g->v, 0, &told));
 	assert_int_equal(told.select, 0x412e);
 	assert_int_equal(told.times, 1);
-	assert_false(vpmu_arch_told(g->v, 1, &told));
+	assert_false(vpmu_arch_uncounted(g->v, 1, &told));
 	fake_free(f);
 	fake_free(g);
 }
@@ -254,7 +254,7 @@ static void test_fields(void **state)
 		{ __LINE__, BODY + 48, 8, 1, -VPMU_EINVAL },         /* SMM's, outside */
 		{ __LINE__, BODY + 56, 8, BIT(35), -VPMU_EINVAL },   /* pending */
 		{ __LINE__, BODY + 64, 4, 2, -VPMU_EINVAL },         /* frozen */
-		{ __LINE__, BODY + 68, 4, 17, -VPMU_EINVAL },        /* n_told */
+		{ __LINE__, BODY + 68, 4, 17, -VPMU_EINVAL },        /* n_uncounted */
 		{ __LINE__, BODY + 68, 4, 2, -VPMU_EINVAL },
 		{ __LINE__, SELECTORS + 8, 8, BIT(21), -VPMU_EINVAL },
 		{ __LINE__, SELECTORS + 8, 8, BIT(32), -VPMU_EINVAL },
@@ -485,7 +485,7 @@ static void both(struct machine *a, struct machine *b)
 static void same(struct machine *a, struct machine *b)
 {
 	struct fake_snap x, y;
-	struct vpmu_told s, t;
+	struct vpmu_uncounted s, t;
 	unsigned int i;
 
 	fake_snap(a->v, &x);
@@ -494,12 +494,12 @@ static void same(struct machine *a, struct machine *b)
 	assert_int_equal(a->script.n_pmi + a->script.n_pmi_lost,
 			 b->script.n_pmi + b->script.n_pmi_lost);
 	assert_int_equal(a->script.demand, b->script.demand);
-	for (i = 0; vpmu_arch_told(a->v, i, &s); i++) {
-		assert_true(vpmu_arch_told(b->v, i, &t));
+	for (i = 0; vpmu_arch_uncounted(a->v, i, &s); i++) {
+		assert_true(vpmu_arch_uncounted(b->v, i, &t));
 		assert_int_equal(s.select, t.select);
 		assert_int_equal(s.times, t.times);
 	}
-	assert_false(vpmu_arch_told(b->v, i, &t));
+	assert_false(vpmu_arch_uncounted(b->v, i, &t));
 }
 
 /*
@@ -545,7 +545,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_save_load_save),
 		cmocka_unit_test(test_read_changes_nothing),
-		cmocka_unit_test(test_pending_and_told),
+		cmocka_unit_test(test_pending_and_uncounted),
 		cmocka_unit_test(test_configurations),
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_sections),

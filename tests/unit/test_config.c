@@ -28,9 +28,9 @@ static void arch_cases(struct arch_case *c, int i)
 	case 2: c->cfg.provider = NULL; break;
 	case 3: c->provider.ops = NULL; break;
 	case 4: c->cfg.ops = NULL; break;
-	case 5: c->ops.size = VPMU_OPS_SIZE_1 - 1; break;
+	case 5: c->ops.size = offsetof(struct vpmu_ops, raise_pmi); break;
 	case 6: c->ops.kick = NULL; break;
-	case 7: c->ops.pmi = NULL; break;
+	case 7: c->ops.raise_pmi = NULL; break;
 	case 8: c->provider_ops.size = 8; break;
 	case 9: c->provider_ops.event_size = 8; break;
 	case 10: c->provider_ops.event_size++; break;
@@ -146,7 +146,7 @@ static void hook_cases(struct vpmu_ops *ops, int i)
 	switch (i) {
 	case 0: ops->size = 8; break;
 	case 1: ops->kick = NULL; break;
-	case 2: ops->interrupt = NULL; break;
+	case 2: ops->inject = NULL; break;
 	case 3: ops->gpa_read = NULL; break;
 	case 4: ops->gpa_write = NULL; break;
 	case 5: ops->gpa_map = NULL; break;

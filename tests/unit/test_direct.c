@@ -124,7 +124,7 @@ static void test_init_fails(void **state)
 	cfg.ops = NULL;
 	assert_int_equal(vpmu_direct_init(&d, &cfg), -VPMU_EINVAL);
 	/* The caller's overflow and owner are not used. */
-	cfg = r->d.silicon.cfg;
+	cfg.ops = &r->sc.ops;
 	cfg.overflow = NULL, cfg.owner = NULL;
 	assert_int_equal(vpmu_direct_init(&d, &cfg), 0);
 	assert_ptr_equal(d.silicon.cfg.owner, &d);

@@ -451,7 +451,7 @@ static void test_kinds_add_up(void **state)
 	assert_true(all == KINDS);
 }
 
-static void test_told(void **state)
+static void test_uncounted(void **state)
 {
 	const struct vpmu_event_def *def = vpmu_event_find(icelake(), 0x412e, -1);
 
@@ -713,7 +713,7 @@ int main(void)
 		cmocka_unit_test(test_resolve_modelled),
 		cmocka_unit_test(test_resolve_missing_signals),
 		cmocka_unit_test(test_kinds_add_up),
-		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_uncounted),
 		cmocka_unit_test(test_amd_select),
 		cmocka_unit_test(test_broken_amd),
 		cmocka_unit_test(test_amd_resolve),

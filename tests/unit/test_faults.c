@@ -104,7 +104,6 @@ static struct pebs_rig *machine(uint8_t vendor, uint16_t family, uint16_t model)
 	struct pebs_rig *r = pebs_rig_new_model(vpmu_model_find(vendor, family, model), 0,
 						0x40000100);
 
-	faults_ops(&r->script.ops);
 	faults_provider(&r->direct.provider);
 	return r;
 }
@@ -307,7 +306,6 @@ static void samples(void)
 	uint64_t start;
 	unsigned int n;
 
-	faults_ops(&r->script.ops);
 	faults_provider(&r->direct.provider);
 	pebs_start(r);
 	memcpy(before, r->ram, RIG_RAM);
@@ -435,7 +433,6 @@ static void set_up(void)
 	size_t size;
 	int ret;
 
-	faults_ops(&r->script.ops);
 	faults_provider(&r->direct.provider);
 	cfg.model = &r->model;
 	cfg.n_fixed = -1;
@@ -484,10 +481,8 @@ static struct pv_rig *guest(void)
 	unsigned int i;
 
 	assert_non_null(r);
-	for (i = 0; i < PV_RIG_VCPUS; i++) {
-		faults_ops(&r->vcpu[i].ops);
+	for (i = 0; i < PV_RIG_VCPUS; i++)
 		faults_provider(&r->vcpu[i].vcpu.provider);
-	}
 	return r;
 }
 
@@ -1018,5 +1013,7 @@ int main(void)
 		cmocka_unit_test(test_pv_clock),
 	};
 
+	pebs_rig_hooks = faults_ops;
+	pv_rig_hooks = faults_ops;
 	return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }

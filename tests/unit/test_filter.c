@@ -195,7 +195,7 @@ static void test_at_run_time(void **state)
 	static const uint64_t branches[] = { 0x00c4 };
 	struct vpmu_filter deny = filter(DENY, 0, 1, branches);
 	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 
 	(void)state;
 	deny.fixed_bitmap = 1;
@@ -240,10 +240,10 @@ static void test_at_run_time(void **state)
 	 * no denied event was reported as uncounted, nor is an uncounted one reported
 	 * twice
 	 */
-	assert_true(vpmu_arch_told(f->v, 0, &told));
+	assert_true(vpmu_arch_uncounted(f->v, 0, &told));
 	assert_int_equal(told.select, LLC_MISS);
 	assert_int_equal(told.times, 1);
-	assert_false(vpmu_arch_told(f->v, 1, &told));
+	assert_false(vpmu_arch_uncounted(f->v, 1, &told));
 
 	assert_int_equal(vpmu_arch_filter(f->v, NULL), 0);
 	assert_int_equal(fake_events(f), 4);
@@ -253,7 +253,7 @@ static void test_at_run_time(void **state)
 	assert_int_equal(fake_rd(f, PMC), 25);
 	assert_int_equal(fake_rd(f, PMC + 1), 12);
 	assert_int_equal(fake_rd(f, FIXED), 15);
-	vpmu_arch_told(f->v, 0, &told);
+	vpmu_arch_uncounted(f->v, 0, &told);
 	assert_int_equal(told.times, 1);
 	fake_free(f);
 }
@@ -264,7 +264,7 @@ static void test_selectors(void **state)
 	static const uint64_t only[] = { ENTRY(0xc0, 0xff, 0, 0), ENTRY(0x2e, 0, 0, 0) };
 	struct vpmu_filter allow = filter(ALLOW, MASKED, 2, only);
 	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 
 	(void)state;
 	assert_int_equal(vpmu_arch_filter(f->v, &allow), 0);
@@ -272,7 +272,7 @@ static void test_selectors(void **state)
 	expect_loss(f, 0, VPMU_LOSS_NOT_COUNTED, 1);
 	fake_wr(f, EVTSEL, 0x11c5 | EN_ALL); /* denied, and not looked for */
 	expect_loss(f, 0, VPMU_LOSS_FILTERED, 2);
-	assert_false(vpmu_arch_told(f->v, 1, &told));
+	assert_false(vpmu_arch_uncounted(f->v, 1, &told));
 	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_ALL);
 	expect_loss(f, 0, VPMU_LOSS_NONE, 3);
 	fake_tick(f, VPMU_BANK_USER, 3);

@@ -39,7 +39,7 @@ static void guest_kick(void *ctx)
 	((struct guest *)ctx)->host->script.kicked = true;
 }
 
-static void guest_pmi(void *ctx, bool mask)
+static void guest_raise_pmi(void *ctx, bool mask)
 {
 	(void)mask;
 	((struct guest *)ctx)->n_pmi++;
@@ -65,7 +65,7 @@ static void guest_init(struct host *h, unsigned int n, int fill)
 	g->host = h;
 	g->ops = h->script.ops;
 	g->ops.kick = guest_kick;
-	g->ops.pmi = guest_pmi;
+	g->ops.raise_pmi = guest_raise_pmi;
 	assert_int_equal(vpmu_vcpu_init(&g->vcpu, &h->sys, VPMU_POLICY_SHARED), 0);
 	cfg.model = model;
 	cfg.capabilities = model->capabilities & VPMU_CAP_FULL_WIDTH;

@@ -35,7 +35,7 @@
 
 static void test_cpuid(void **state)
 {
-	struct fake *f = fake_new_told(5, 6, 2, true);
+	struct fake *f = fake_new_loss(5, 6, 2, true);
 	struct fake *plain = fake_new(5, 6, 2, FAKE_CAPS);
 	struct vpmu_cpuid r = { 1, 2, 3, 4 };
 	uint32_t leaf;
@@ -79,7 +79,7 @@ static void test_config(void **state)
 		{ __LINE__, 0x3fffff00, -VPMU_EINVAL },
 		{ __LINE__, 1, -VPMU_EINVAL },
 	};
-	struct fake *f = fake_new_told(5, 8, 3, true);
+	struct fake *f = fake_new_loss(5, 8, 3, true);
 	struct vpmu_arch_config cfg;
 	struct vpmu_error err = { 0 };
 	unsigned int i;
@@ -119,7 +119,7 @@ static void test_registers(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(shape); i++) {
-		struct fake *f = fake_new_told(5, shape[i].n_gp, shape[i].n_fixed, i & 1);
+		struct fake *f = fake_new_loss(5, shape[i].n_gp, shape[i].n_fixed, i & 1);
 		uint32_t end = ENABLED(shape[i].n_gp + shape[i].n_fixed);
 
 		for (msr = GENERATION - 16; msr < END + 16; msr++) {
@@ -188,7 +188,7 @@ static void both(void (*test)(struct fake *f))
 	int running;
 
 	for (running = 0; running < 2; running++) {
-		struct fake *f = fake_new_told(5, 8, 3, running);
+		struct fake *f = fake_new_loss(5, 8, 3, running);
 
 		test(f);
 		fake_free(f);
@@ -377,7 +377,7 @@ static void test_events(void **state)
 /* A context switch of six counters asks for the time once, and for no state. */
 static void test_cheap(void **state)
 {
-	struct fake *f = fake_new_told(5, 8, 3, true);
+	struct fake *f = fake_new_loss(5, 8, 3, true);
 	int i;
 
 	(void)state;
@@ -491,7 +491,7 @@ static void test_no_counter(void **state)
 
 	(void)state;
 	for (how = 0; how < 4; how++) {
-		struct fake *f = fake_new_told(5, 8, 3, true);
+		struct fake *f = fake_new_loss(5, 8, 3, true);
 
 		fake_wr(f, GLOBAL, 0xff);
 		if (how == 0) {
@@ -508,7 +508,7 @@ static void test_no_counter(void **state)
 		assert_int_equal(f->n_trace, 2);
 		assert_int_equal(f->trace[0].type, VPMU_TRACE_LOST);
 		assert_int_equal(f->trace[0].pmc, 1);
-		f->ops.trace = NULL;
+		f->tracing = false;
 		LOSS(1, 1, 1, 1);
 		LOSS(0, 0, 0, 0);
 		tick(f, 5);
@@ -691,7 +691,7 @@ static struct fake *busy(int n_gp, int n_fixed, bool running)
 	static const uint64_t branches[] = { 0xc4 };
 	static const struct vpmu_filter deny = { .size = sizeof(deny),
 		.action = VPMU_FILTER_DENY, .n_events = 1, .events = branches };
-	struct fake *f = fake_new_told(5, n_gp, n_fixed, running);
+	struct fake *f = fake_new_loss(5, n_gp, n_fixed, running);
 
 	assert_int_equal(vpmu_arch_filter(f->v, &deny), 0);
 	fake_wr(f, GLOBAL, (BIT(n_gp) - 1) | BIT(32));
@@ -765,7 +765,7 @@ static void test_save_load(void **state)
 /* A PMI that was due is due; more counters are zeros; a state of before is zeros. */
 static void test_load_more(void **state)
 {
-	struct fake *f = busy(4, 1, true), *g = fake_new_told(5, 8, 3, true);
+	struct fake *f = busy(4, 1, true), *g = fake_new_loss(5, 8, 3, true);
 	struct fake *plain = fake_new(5, 4, 1, FAKE_CAPS);
 	uint8_t buf[SAVED_MAX], before[SAVED_MAX];
 	size_t used;
@@ -1055,7 +1055,7 @@ static void random_step(struct fake *f, struct model *m, uint64_t *rng)
  */
 static struct fake *random_move(struct fake *f, bool running)
 {
-	struct fake *g = fake_new_told(5, 4, 3, running);
+	struct fake *g = fake_new_loss(5, 4, 3, running);
 	uint8_t buf[SAVED_MAX];
 	size_t used = save(f, buf);
 
@@ -1072,7 +1072,7 @@ static void test_random(void **state)
 
 	(void)state;
 	for (run = 0; run < 60; run++) {
-		struct fake *f = fake_new_told(5, 4, 3, run & 1);
+		struct fake *f = fake_new_loss(5, 4, 3, run & 1);
 		uint64_t rng = 0x9e3779b97f4a7c15ull + run;
 		struct model m = { 0 };
 
@@ -1153,7 +1153,7 @@ static void test_clock_jumps(void **state)
 	(void)state;
 	for (i = 0; i < 2; i++)
 		for (running = 0; running < 2; running++) {
-			struct fake *f = fake_new_told(5, 8, 3, running);
+			struct fake *f = fake_new_loss(5, 8, 3, running);
 
 			fake_wr(f, GLOBAL, 1);
 			fake_wr(f, EVTSEL, INSTRUCTIONS | EN_ALL);

@@ -242,12 +242,12 @@ static void test_refused(void **state)
 	assert_int_equal(ask(r, caps, 0), -VPMU_EOPNOTSUPP); \
 	r->script.ops = ops; \
 } while (0)
-	WITHOUT(linear);
-	WITHOUT(watch);
-	WITHOUT(sample);
+	WITHOUT(gva_to_gpa);
+	WITHOUT(set_sampling);
+	WITHOUT(get_sample);
 	WITHOUT(gpa_read);
 	WITHOUT(gpa_write);
-	r->script.ops.size = offsetof(struct vpmu_ops, sample);
+	r->script.ops.size = offsetof(struct vpmu_ops, get_sample);
 	assert_int_equal(ask(r, caps, 0), -VPMU_EOPNOTSUPP);
 	done(r);
 

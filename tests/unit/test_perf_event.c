@@ -511,7 +511,7 @@ static void guest_kick(void *ctx)
 	__atomic_fetch_add(&g->kicks, 1, __ATOMIC_RELEASE);
 }
 
-static void guest_pmi(void *ctx, bool mask)
+static void guest_raise_pmi(void *ctx, bool mask)
 {
 	struct guest *g = ctx;
 
@@ -531,7 +531,7 @@ static void guest_init(struct guest *g)
 	memset(g, 0, sizeof(*g));
 	g->ops.size = sizeof(g->ops);
 	g->ops.kick = guest_kick;
-	g->ops.pmi = guest_pmi;
+	g->ops.raise_pmi = guest_raise_pmi;
 	if (vpmu_arch_size(&cfg, &size, &err))
 		fail_msg("%s: asked %llx, available %llx", err.what, (unsigned long long)err.asked,
 			 (unsigned long long)err.available);

@@ -75,7 +75,7 @@ static const struct vpmu_pv_branches *told(void)
 }
 
 /* The newest is branch number @newest; all are jumps, in order. */
-static void told_jumps(unsigned int n, unsigned int newest, uint32_t flags)
+static void read_jumps(unsigned int n, unsigned int newest, uint32_t flags)
 {
 	const struct vpmu_pv_branches *b = told();
 	unsigned int i;
@@ -111,22 +111,22 @@ static void test_records(void **state)
 	assert_int_equal(told()->seq, 0);
 	jumps(1);
 	assert_int_equal(rig->vcpu[0].n_nmi, 1);
-	told_jumps(5, 5, VPMU_PV_BRANCHES_FROZEN);
+	read_jumps(5, 5, VPMU_PV_BRANCHES_FROZEN);
 	jumps(3); /* the handler's */
 	must(pv_rig_op(VPMU_PV_RESUME, 0));
 	jumps(37);
 	assert_int_equal(rig->vcpu[0].n_nmi, 2);
-	told_jumps(32, 45, VPMU_PV_BRANCHES_FROZEN);
+	read_jumps(32, 45, VPMU_PV_BRANCHES_FROZEN);
 	/* The records were not read: they stay. */
 	jumps(40);
 	assert_int_equal(rig->vcpu[0].n_nmi, 3);
-	told_jumps(32, 45, VPMU_PV_BRANCHES_FROZEN);
+	read_jumps(32, 45, VPMU_PV_BRANCHES_FROZEN);
 	must(pv_rig_op(VPMU_PV_DISABLE, 1));
 	assert_false(rig->vcpu[0].script.record);
 	/* An ENABLE begins with none. */
 	must(pv_rig_enable(1, 0, 2, 0));
 	jumps(2);
-	told_jumps(2, 87, VPMU_PV_BRANCHES_FROZEN);
+	read_jumps(2, 87, VPMU_PV_BRANCHES_FROZEN);
 	finish();
 }
 
@@ -206,7 +206,7 @@ static void test_shared(void **state)
 	must(pv_rig_enable(2, 1, 3, 0));
 	assert_int_equal(pv_rig_slot(r, 0, 1)->flags & VPMU_PV_SLOT_LOST, 0);
 	jumps(3);
-	told_jumps(3, 3, VPMU_PV_BRANCHES_FROZEN);
+	read_jumps(3, 3, VPMU_PV_BRANCHES_FROZEN);
 	/* A lost event records nothing. */
 	must(pv_rig_op(VPMU_PV_CLOSE, 2));
 	must(pv_rig_op(VPMU_PV_DISABLE, 1));
@@ -275,15 +275,15 @@ static void test_state(void **state)
 	assert_int_equal(m, n);
 	assert_memory_equal(buf, again, n);
 	jumps(1);
-	told_jumps(32, 40, VPMU_PV_BRANCHES_FROZEN);
+	read_jumps(32, 40, VPMU_PV_BRANCHES_FROZEN);
 	/* Frozen stays frozen. */
 	assert_int_equal(vpmu_pv_vm_save(rig->vm, buf, sizeof(buf), &n), 0);
 	assert_int_equal(vpmu_pv_vm_load(rig->vm, buf, n), 0);
 	jumps(40);
-	told_jumps(32, 40, VPMU_PV_BRANCHES_FROZEN);
+	read_jumps(32, 40, VPMU_PV_BRANCHES_FROZEN);
 	must(pv_rig_op(VPMU_PV_RESUME, 0));
 	jumps(40);
-	told_jumps(32, 120, VPMU_PV_BRANCHES_FROZEN);
+	read_jumps(32, 120, VPMU_PV_BRANCHES_FROZEN);
 	/* A truncated or overlong state is refused, and nothing changes. */
 	for (i = 0; i < n; i += 8)
 		assert_int_not_equal(vpmu_pv_vm_load(rig->vm, buf, i), 0);

@@ -61,7 +61,7 @@ static struct pv_rig *busy(void)
 	must(r, 0, pv_rig_open(9, 0, PV_INSTRUCTIONS));
 	for (id = 10; id <= 12; id++)
 		must(r, 0, pv_rig_open(id, VPMU_PV_EVENT_PINNED, PV_INSTRUCTIONS));
-	assert_int_equal(pv_rig_do(r, 0, pv_rig_open(8, 0, PV_TOLD)), -VPMU_PV_ENOENT);
+	assert_int_equal(pv_rig_do(r, 0, pv_rig_open(8, 0, PV_UNCOUNTED)), -VPMU_PV_ENOENT);
 	assert_int_equal(pv_rig_open_1(r, 0, 5, PV_INSTRUCTIONS, 70, 0), 0);
 	assert_int_equal(pv_rig_open_1(r, 0, 6, PV_BRANCHES, 0, 0), 0);
 	must(r, 0, pv_rig_enable(9, 2, 1000, 10));
@@ -503,7 +503,7 @@ static void test_amd(void **state)
 	struct image *im = test_malloc(sizeof(*im));
 	struct vpmu_pv_config cfg = config;
 	struct vpmu_pv_info info;
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 	struct pv_rig *a, *b;
 
 	(void)state;
@@ -517,7 +517,7 @@ static void test_amd(void **state)
 	assert_true(vpmu_pv_event_info(b->vcpu[0].pv, 0, &info));
 	assert_int_equal(info.config, 0x1000000c9);
 	assert_int_equal(info.loss, VPMU_LOSS_NONE);
-	assert_true(vpmu_pv_told(b->vcpu[0].pv, 0, &told));
+	assert_true(vpmu_pv_uncounted(b->vcpu[0].pv, 0, &told));
 	assert_int_equal(told.select, 0xf000000ff);
 	done(b);
 	b = fresh(&config);
@@ -580,7 +580,7 @@ static void random_step_of(struct pv_rig *r, uint64_t *seed, bool branches)
 		(void)pv_rig_do(r, vcpu, pv_rig_op(VPMU_PV_DISABLE, id));
 		break;
 	case 4:
-		(void)pv_rig_do(r, vcpu, pv_rig_open(id, 0, PV_TOLD + (slot << 8)));
+		(void)pv_rig_do(r, vcpu, pv_rig_open(id, 0, PV_UNCOUNTED + (slot << 8)));
 		break;
 	case 5:
 		(void)vpmu_pv_slice(r->vcpu[vcpu].pv);

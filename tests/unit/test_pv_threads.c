@@ -144,6 +144,19 @@ static void *vcpu_thread(void *arg)
 	return NULL;
 }
 
+static void thread_hooks(struct vpmu_ops *ops)
+{
+	ops->lock = both_lock;
+	ops->unlock = both_unlock;
+	ops->kick = kick;
+	ops->gpa_read = read_ram;
+	ops->gpa_write = write_ram;
+	ops->gpa_map = map_ram;
+	ops->gpa_unmap = unmap_ram;
+	ops->gpa_dirty = NULL;
+	ops->inject = interrupt;
+}
+
 static void test_two_vcpus(void **state)
 {
 	struct vpmu_pv_config cfg = { .n_events = 20, .n_slots = 12, .overflows_max = 100 };
@@ -152,20 +165,9 @@ static void test_two_vcpus(void **state)
 	unsigned int i;
 
 	(void)state;
+	pv_rig_hooks = thread_hooks;
 	rig = pv_rig_new(4, &cfg);
-	for (i = 0; i < PV_RIG_VCPUS; i++) {
-		struct vpmu_ops *ops = &rig->vcpu[i].ops;
-
-		ops->lock = both_lock;
-		ops->unlock = both_unlock;
-		ops->kick = kick;
-		ops->gpa_read = read_ram;
-		ops->gpa_write = write_ram;
-		ops->gpa_map = map_ram;
-		ops->gpa_unmap = unmap_ram;
-		ops->gpa_dirty = NULL;
-		ops->interrupt = interrupt;
-	}
+	pv_rig_hooks = NULL;
 	for (i = 0; i < PV_RIG_VCPUS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, vcpu_thread, &rig->vcpu[i]), 0);
 	for (i = 0; i < PV_RIG_VCPUS; i++)

@@ -220,7 +220,7 @@ static void test_attributes(void **state)
 	assert_int_equal(open_flags(0, 0, 2), -VPMU_PV_EOPNOTSUPP);
 	assert_int_equal(open_flags(0, 0, 5), -VPMU_PV_EOPNOTSUPP);
 	assert_int_equal(open_flags(0, 0, 0), -VPMU_PV_EINVAL); /* config c0H */
-	assert_int_equal(pv_rig_open_1(rig, 0, 5, PV_TOLD, 0, 0), -VPMU_PV_ENOENT);
+	assert_int_equal(pv_rig_open_1(rig, 0, 5, PV_UNCOUNTED, 0, 0), -VPMU_PV_ENOENT);
 	assert_int_equal(pv_rig_open_1(rig, 0, 5, 0x4300c0, 0, 0), -VPMU_PV_EINVAL);
 	assert_int_equal(open_flags(guests_own | VPMU_PV1_FLAG_EXCLUDE_KERNEL, 0, 4), 0);
 	must(0, VPMU_PV1_ENABLE, 5);
@@ -309,7 +309,7 @@ static void test_lost(void **state)
 {
 	struct vpmu_perf_attr attr = { .size = sizeof(attr), .cpu = -1 };
 	struct vpmu_perf_event host[2];
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 	int i;
 
 	(void)state;
@@ -325,7 +325,7 @@ static void test_lost(void **state)
 	must(0, VPMU_PV1_ENABLE, 0);
 	pv_rig_run(rig, 0, 100);
 	must(0, VPMU_PV1_DISABLE, 0);
-	assert_false(vpmu_pv_told(rig->vcpu[0].pv, 0, &told));
+	assert_false(vpmu_pv_uncounted(rig->vcpu[0].pv, 0, &told));
 	for (i = 0; i < 2; i++)
 		assert_int_equal(vpmu_perf_open(&host[i], &attr, &rig->vcpu[0].cpu, NULL), 0);
 	must(0, VPMU_PV1_ENABLE, 0);
@@ -333,10 +333,10 @@ static void test_lost(void **state)
 	must(0, VPMU_PV1_DISABLE, 0);
 	assert_int_equal(pv_rig_event_1(rig, 0)->count, 100);
 	must(0, VPMU_PV1_CLOSE, 0);
-	assert_true(vpmu_pv_told(rig->vcpu[0].pv, 0, &told));
+	assert_true(vpmu_pv_uncounted(rig->vcpu[0].pv, 0, &told));
 	assert_int_equal(told.select, PV_INSTRUCTIONS);
 	assert_int_equal(told.times, 1);
-	assert_false(vpmu_pv_told(rig->vcpu[0].pv, 1, &told));
+	assert_false(vpmu_pv_uncounted(rig->vcpu[0].pv, 1, &told));
 	for (i = 0; i < 2; i++)
 		vpmu_perf_close(&host[i]);
 	finish();

@@ -387,12 +387,16 @@ static void test_vector(void **state)
 static struct vpmu_trace_record traced[32];
 static unsigned int n_traced;
 
-/* Other counters of silicon are ignored. */
+/* Notes the first vCPU's records; other counters of silicon are ignored. */
 static void note_trace(void *ctx, const struct vpmu_trace_record *r)
 {
-	(void)ctx;
-	if (r->type >= VPMU_TRACE_HYPERCALL && n_traced < 32)
+	if (ctx == &rig->vcpu[0] && r->type >= VPMU_TRACE_HYPERCALL && n_traced < 32)
 		traced[n_traced++] = *r;
+}
+
+static void trace_hook(struct vpmu_ops *ops)
+{
+	ops->trace = note_trace;
 }
 
 static void assert_traced(unsigned int i, unsigned int type, unsigned int pmc,
@@ -413,9 +417,10 @@ static void test_trace(void **state)
 	unsigned int i;
 
 	(void)state;
-	n_traced = 0;
+	pv_rig_hooks = trace_hook;
 	start(1, &cfg);
-	rig->vcpu[0].ops.trace = note_trace;
+	pv_rig_hooks = NULL;
+	n_traced = 0;
 	ops[0] = RAW(7);
 	ops[1] = pv_rig_enable(7, 3, 10, 10);
 	assert_int_equal(pv_rig_batch(rig, 0, ops, 2), 2);
@@ -844,7 +849,7 @@ static void test_errors(void **state)
 	/* EN, OS, USR, INT, ANY and PIN are not the guest's to choose. */
 	fails(0, pv_rig_open(1, 0, 0x4100c0), VPMU_PV_EINVAL, WRONG(u.open.config));
 	fails(0, pv_rig_open(1, 0, 1ull << 32 | 0xc0), VPMU_PV_EINVAL, WRONG(u.open.config));
-	fails(0, pv_rig_open(1, 0, PV_TOLD), VPMU_PV_ENOENT, WRONG(u.open.config));
+	fails(0, pv_rig_open(1, 0, PV_UNCOUNTED), VPMU_PV_ENOENT, WRONG(u.open.config));
 	fails(0, pv_rig_open(1, 0, 0xff), VPMU_PV_ENOENT, WRONG(u.open.config));
 	fails(0, pv_rig_op(VPMU_PV_RESUME, 20), VPMU_PV_EOPNOTSUPP, 0);
 	fails(0, pv_rig_op(8, 20), VPMU_PV_ENOSYS, 0);
@@ -938,7 +943,7 @@ static void test_generic(void **state)
 		{ 0x020005, -VPMU_PV_EINVAL, VPMU_PV_TYPE_HW_CACHE },
 		{ 0x1000005, -VPMU_PV_EINVAL, VPMU_PV_TYPE_HW_CACHE },
 	};
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 	struct vpmu_pv_op op;
 	unsigned int i;
 
@@ -957,11 +962,11 @@ static void test_generic(void **state)
 	must(0, pv_rig_op(VPMU_PV_READ, 7));
 	assert_int_equal(slot(0, 0)->count, 4);
 	assert_int_equal(slot(0, 1)->count, 4);
-	assert_true(vpmu_pv_told(rig->vcpu[1].pv, 0, &told));
-	assert_int_equal(told.select, PV_TOLD);
+	assert_true(vpmu_pv_uncounted(rig->vcpu[1].pv, 0, &told));
+	assert_int_equal(told.select, PV_UNCOUNTED);
 	assert_int_equal(told.times, 2);
 	assert_string_equal(told.needs, "--uarch on");
-	assert_false(vpmu_pv_told(rig->vcpu[1].pv, 1, &told));
+	assert_false(vpmu_pv_uncounted(rig->vcpu[1].pv, 1, &told));
 	finish();
 }
 
@@ -996,7 +1001,7 @@ static void test_generic_amd(void **state)
 		{ 17, VPMU_PV_TYPE_RAW, 0x4100c0, -VPMU_PV_EINVAL, 0 },
 	};
 	struct vpmu_pv_config cfg = { 0 };
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 	struct vpmu_pv_op op;
 	unsigned int i;
 
@@ -1007,7 +1012,7 @@ static void test_generic_amd(void **state)
 		op = pv_rig_open(1, 0, row[i].config);
 		op.u.open.type = row[i].type;
 		assert_int_equal(pv_rig_do(rig, 0, op), row[i].result);
-		assert_int_equal(vpmu_pv_told(rig->vcpu[0].pv, 0, &told), row[i].told != 0);
+		assert_int_equal(vpmu_pv_uncounted(rig->vcpu[0].pv, 0, &told), row[i].told != 0);
 		if (row[i].told)
 			assert_int_equal(told.select, row[i].told);
 		finish();
@@ -1243,12 +1248,18 @@ static unsigned int unlocks_left;
 static void unlock_and_close(void *ctx)
 {
 	rig_unlock(ctx);
-	if (!unlocks_left || --unlocks_left)
+	if (ctx != &rig->vcpu[0] || !unlocks_left || --unlocks_left)
 		return;
 	must(1, pv_rig_op(VPMU_PV_CLOSE, 1));
 	must(1, RAW(1));
 	must(1, pv_rig_enable(1, 7, 3, 3));
 	memset(pv_rig_page(rig, 0), 0x5a, 4096);
+}
+
+static void unlock_hook(struct vpmu_ops *ops)
+{
+	rig_unlock = ops->unlock;
+	ops->unlock = unlock_and_close;
 }
 
 /* The other vCPU closes and reopens the event at each moment of an ENABLE. */
@@ -1258,13 +1269,12 @@ static void test_closed_meanwhile(void **state)
 
 	(void)state;
 	for (n = 1; n < 12; n++) {
+		pv_rig_hooks = unlock_hook;
 		start(2, NULL);
+		pv_rig_hooks = NULL;
 		must(0, RAW(1));
-		rig_unlock = rig->vcpu[0].ops.unlock;
-		rig->vcpu[0].ops.unlock = unlock_and_close;
 		unlocks_left = n;
 		(void)pv_rig_do(rig, 0, pv_rig_enable(1, 0, 3, 3));
-		rig->vcpu[0].ops.unlock = rig_unlock;
 		if (!unlocks_left &&
 		    pv_rig_do(rig, 0, pv_rig_op(VPMU_PV_READ, 1)) == -VPMU_PV_EBUSY) {
 			closed++;
@@ -1290,16 +1300,15 @@ static void test_freed_meanwhile(void **state)
 
 	(void)state;
 	for (n = 1; n < 12; n++) {
+		pv_rig_hooks = unlock_hook;
 		start(2, NULL);
+		pv_rig_hooks = NULL;
 		must(0, RAW(1));
 		must(0, RAW(2));
 		must(0, pv_rig_enable(1, 0, 0, 0));
-		rig_unlock = rig->vcpu[0].ops.unlock;
-		rig->vcpu[0].ops.unlock = unlock_and_close;
 		unlocks_left = n;
 		if (!pv_rig_do(rig, 0, pv_rig_enable(2, 0, 0, 0)))
 			enabled++;
-		rig->vcpu[0].ops.unlock = rig_unlock;
 		unlocks_left = 0;
 		pv_rig_run(rig, 0, 10);
 		must(0, pv_rig_op(VPMU_PV_DISABLE, 2));

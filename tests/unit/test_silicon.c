@@ -22,6 +22,7 @@ struct overflow {
 
 struct rig {
 	struct vpmu_script sc;
+	struct vpmu_silicon_config cfg;
 	struct vpmu_silicon s;
 	size_t n;                   /* overflows so far */
 	struct overflow log[512];
@@ -54,6 +55,7 @@ static int setup(void **state)
 	vpmu_script_init(&r->sc, VPMU_SCRIPT_SUPPLIED);
 	r->sc.silicon = &r->s;
 	*state = r;
+	r->cfg = cfg;
 	return vpmu_silicon_init(&r->s, &cfg);
 }
 
@@ -92,7 +94,7 @@ static void use(struct rig *r, unsigned int slot, uint64_t signals, unsigned int
 static void test_init(void **state)
 {
 	struct rig *r = *state;
-	struct vpmu_silicon_config good = r->s.cfg, bad;
+	struct vpmu_silicon_config good = r->cfg, bad;
 	struct vpmu_model big = *good.model;
 	struct vpmu_ops ops = r->sc.ops;
 	struct vpmu_silicon s, before;
@@ -106,11 +108,11 @@ static void test_init(void **state)
 	bad = good, bad.ops = NULL;
 	assert_int_equal(vpmu_silicon_init(&s, &bad), -VPMU_EINVAL);
 	bad = good, bad.ops = &ops;
-	ops.pull = NULL;
+	ops.read_totals = NULL;
 	assert_int_equal(vpmu_silicon_init(&s, &bad), -VPMU_EINVAL);
-	ops = r->sc.ops, ops.deadline = NULL;
+	ops = r->sc.ops, ops.set_deadlines = NULL;
 	assert_int_equal(vpmu_silicon_init(&s, &bad), -VPMU_EINVAL);
-	ops = r->sc.ops, ops.size = VPMU_OPS_SIZE_1 - 1;
+	ops = r->sc.ops, ops.size = offsetof(struct vpmu_ops, set_deadlines);
 	assert_int_equal(vpmu_silicon_init(&s, &bad), -VPMU_EINVAL);
 	bad = good, bad.model = &big;
 	big.n_gp = 13, big.n_fixed = 4;
@@ -722,7 +724,8 @@ static void test_without_demand_hook(void **state)
 {
 	struct rig *r = *state;
 
-	r->sc.ops.demand = NULL;
+	r->sc.ops.set_demand = NULL;
+	assert_int_equal(vpmu_silicon_init(&r->s, &r->cfg), 0);
 	r->sc.demand = r->sc.supplied;
 	vpmu_script_run(&r->sc, USER, 10);
 	use(r, 0, S(INSTRUCTIONS), VPMU_BANKS_USER, 0);

@@ -41,7 +41,7 @@ struct machine {
 	unsigned int n_pmi;
 };
 
-static void machine_pmi(void *ctx, bool mask)
+static void machine_raise_pmi(void *ctx, bool mask)
 {
 	struct machine *m = ctx;
 
@@ -74,7 +74,7 @@ static struct machine *machine_of(const struct vpmu_model *model, uint8_t versio
 	size_t size;
 
 	vpmu_script_init(&m->script, VPMU_SCRIPT_SUPPLIED);
-	m->script.ops.pmi = machine_pmi;
+	m->script.ops.raise_pmi = machine_raise_pmi;
 	m->script.silicon = &m->direct.silicon;
 	m->script.service = machine_service;
 	m->script.arg = m;
@@ -199,7 +199,7 @@ static void expect_leaf(struct machine *m, uint32_t subleaf, uint32_t eax, uint3
 		fail_msg("23H.%u: %x %x %x %x", subleaf, r.eax, r.ebx, r.ecx, r.edx);
 }
 
-static void expect_told(struct machine *m, bool told)
+static void expect_uncounted(struct machine *m, bool told)
 {
 	struct vpmu_cpuid r = { 0xaa55, 6, 7, 8 };
 
@@ -222,7 +222,7 @@ static void test_leaf(void **state)
 	expect_leaf(m, 3, 0x27, 0, 0, 0);
 	for (i = 4; i < 8; i++)
 		expect_leaf(m, i, 0, 0, 0, 0);
-	expect_told(m, true);
+	expect_uncounted(m, true);
 	machine_free(m);
 	m = machine_of(GRANITE, 6, 3, 1);
 	expect_leaf(m, 1, 7, 1, 0, 0);
@@ -234,7 +234,7 @@ static void test_leaf(void **state)
 	m = machine_of(GRANITE, 5, 0, -1);
 	for (i = 0; i < 4; i++)
 		expect_leaf(m, i, 0, 0, 0, 0);
-	expect_told(m, false);
+	expect_uncounted(m, false);
 	machine_free(m);
 }
 
@@ -413,7 +413,7 @@ static void test_umask2(void **state)
 		  .signals = VPMU_SIGNAL_BIT(VPMU_SIGNAL_CALL) },
 	};
 	struct vpmu_model model = *CLEARWATER;
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 	struct machine *m;
 
 	(void)state;
@@ -429,10 +429,10 @@ static void test_umask2(void **state)
 	assert_int_equal(rd(m, GP(0)), 8);
 	assert_int_equal(rd(m, GP(1)), 5);
 	assert_int_equal(rd(m, GP(2)), 0);
-	assert_true(vpmu_arch_told(m->v, 0, &told));
+	assert_true(vpmu_arch_uncounted(m->v, 0, &told));
 	assert_int_equal(told.select, BRANCHES | (uint64_t)0x80 << 40);
 	assert_null(told.name);
-	assert_false(vpmu_arch_told(m->v, 1, &told));
+	assert_false(vpmu_arch_uncounted(m->v, 1, &told));
 	wr(m, GP(1) + CFG_A, BRANCHES | ON); /* only UnitMask2 changes */
 	retire(m, VPMU_SIGNAL_JMP, 3);
 	assert_int_equal(rd(m, GP(1)), 8);
@@ -456,7 +456,7 @@ static void test_eq(void **state)
 		{ __LINE__, BIT(36) | BIT(25) | BIT(23), 30, false },
 		{ __LINE__, BIT(36) | BIT(24) | BIT(18), 0, true },
 	};
-	struct vpmu_told told;
+	struct vpmu_uncounted told;
 	size_t i;
 
 	(void)state;
@@ -468,7 +468,7 @@ static void test_eq(void **state)
 		plain(m, 20);
 		retire(m, VPMU_SIGNAL_CALL, 10);
 		if (rd(m, GP(0)) != row[i].count ||
-		    vpmu_arch_told(m->v, 0, &told) != row[i].told ||
+		    vpmu_arch_uncounted(m->v, 0, &told) != row[i].told ||
 		    (row[i].told && told.select != (BRANCHES | row[i].select)))
 			fail_msg("line %d: %llu", row[i].line,
 				 (unsigned long long)rd(m, GP(0)));

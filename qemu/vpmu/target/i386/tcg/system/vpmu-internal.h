@@ -159,7 +159,7 @@ struct X86VPMU {
         bool in_progress;              /* an instruction has not retired yet */
         uint64_t cr3;                  /* CR3 of the program that is modelled */
         struct vpmu_uarch_counts before; /* counts up to the last cold start */
-        uint32_t threshold;            /* from ops->threshold, in cycles */
+        uint32_t threshold;            /* from ops->set_load_latency, in cycles */
         /* Counts that have a deadline, a bit each. */
         uint64_t waited;
         bool anew;                     /* a new measurement begins */

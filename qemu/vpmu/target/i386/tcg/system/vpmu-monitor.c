@@ -123,10 +123,10 @@ static VpmuBranchRecords *vpmu_query_lbr(X86VPMU *v)
 }
 
 /* Selectors that are programmed but not counted, of all vCPUs together */
-static void vpmu_query_told(VpmuToldList **list, const struct vpmu_told *row)
+static void vpmu_query_uncounted(VpmuUncountedList **list, const struct vpmu_uncounted *row)
 {
     g_autofree char *select = g_strdup_printf("0x%" PRIx64, row->select);
-    VpmuTold *t;
+    VpmuUncounted *t;
 
     for (; *list; list = &(*list)->next) {
         if (!strcmp((*list)->value->select, select)) {
@@ -134,7 +134,7 @@ static void vpmu_query_told(VpmuToldList **list, const struct vpmu_told *row)
             return;
         }
     }
-    t = g_new0(VpmuTold, 1);
+    t = g_new0(VpmuUncounted, 1);
     t->select = g_steal_pointer(&select);
     t->name = g_strdup(row->name);
     t->cure = g_strdup(row->needs);
@@ -189,7 +189,7 @@ static void vpmu_query_cpu(X86VPMU *v, void *data)
     VPMUQuery *q = data;
     VpmuCounterList **counters = &q->cpu->counters;
     VpmuSlotList **slots = &q->cpu->slots;
-    struct vpmu_told row;
+    struct vpmu_uncounted row;
     VpmuCounter *c;
 
     q->cpu->index = CPU(v->cpu)->cpu_index;
@@ -207,8 +207,8 @@ static void vpmu_query_cpu(X86VPMU *v, void *data)
         QAPI_LIST_APPEND(counters, c);
         q->cpu->generation += c->generation;
     }
-    for (size_t i = 0; v->arch && vpmu_arch_told(v->arch, i, &row); i++) {
-        vpmu_query_told(&q->info->told, &row);
+    for (size_t i = 0; v->arch && vpmu_arch_uncounted(v->arch, i, &row); i++) {
+        vpmu_query_uncounted(&q->info->uncounted, &row);
     }
     q->cpu->branch_records = vpmu_query_lbr(v);
     if (v->uarch.model) {
@@ -243,7 +243,7 @@ static void vpmu_query_pv(X86VPMU *v, VpmuInfo *info)
     static const char *const names[] = { "off", "v1", "v2", "both" };
     VpmuPvEventList **tail;
     struct vpmu_pv_info event;
-    struct vpmu_told row;
+    struct vpmu_uncounted row;
 
     info->pv = g_new0(VpmuPv, 1);
     info->pv->abi = g_strdup(names[v->vm->pv_abi]);
@@ -254,8 +254,8 @@ static void vpmu_query_pv(X86VPMU *v, VpmuInfo *info)
             QAPI_LIST_APPEND(tail, vpmu_query_pv_event(&event));
         }
     }
-    for (size_t i = 0; vpmu_pv_told(v->pv, i, &row); i++) {
-        vpmu_query_told(&info->told, &row);
+    for (size_t i = 0; vpmu_pv_uncounted(v->pv, i, &row); i++) {
+        vpmu_query_uncounted(&info->uncounted, &row);
     }
 }
 
@@ -656,7 +656,7 @@ void hmp_info_vpmu(Monitor *mon, const QDict *qdict)
     if (info->pv) {
         vpmu_print_pv(mon, info->pv);
     }
-    for (VpmuToldList *l = info->told; l; l = l->next) {
+    for (VpmuUncountedList *l = info->uncounted; l; l = l->next) {
         monitor_printf(mon, "not counted: %s %s, enabled %" PRIu64 " times\n",
                        l->value->select, l->value->name ?: "",
                        l->value->count);

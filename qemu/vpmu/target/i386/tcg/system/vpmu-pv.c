@@ -92,7 +92,7 @@ static void vpmu_op_gpa_dirty(void *ctx, void *at, uint32_t size)
     cpu_physical_memory_set_dirty_range(start, size, clean);
 }
 
-static void vpmu_op_interrupt(void *ctx, uint8_t vector)
+static void vpmu_op_inject(void *ctx, uint8_t vector)
 {
     X86VPMU *v = ctx;
 
@@ -126,7 +126,7 @@ void vpmu_pv_hooks(struct vpmu_ops *ops)
     ops->gpa_map = vpmu_op_gpa_map;
     ops->gpa_unmap = vpmu_op_gpa_unmap;
     ops->gpa_dirty = vpmu_op_gpa_dirty;
-    ops->interrupt = vpmu_op_interrupt;
+    ops->inject = vpmu_op_inject;
     ops->lock = vpmu_op_lock;
     ops->unlock = vpmu_op_unlock;
 }

@@ -235,7 +235,7 @@ static bool vpmu_reached(const X86VPMU *v)
 
 /* Hooks of libvpmu */
 
-static void vpmu_op_pull(void *ctx, uint64_t signals,
+static void vpmu_op_read_totals(void *ctx, uint64_t signals,
                          struct vpmu_signal_words *totals)
 {
     X86VPMU *v = ctx;
@@ -251,7 +251,7 @@ static void vpmu_op_pull(void *ctx, uint64_t signals,
     }
 }
 
-static void vpmu_op_deadline(void *ctx, const struct vpmu_signal_words *left)
+static void vpmu_op_set_deadlines(void *ctx, const struct vpmu_signal_words *left)
 {
     X86VPMU *v = ctx;
 
@@ -279,7 +279,7 @@ static void vpmu_op_deadline(void *ctx, const struct vpmu_signal_words *left)
     vpmu_arm(v);
 }
 
-static void vpmu_op_demand(void *ctx, uint64_t signals)
+static void vpmu_op_set_demand(void *ctx, uint64_t signals)
 {
     vpmu_arm(ctx);
 }
@@ -299,7 +299,7 @@ static void vpmu_op_kick(void *ctx)
     }
 }
 
-static void vpmu_op_pmi(void *ctx, bool mask)
+static void vpmu_op_raise_pmi(void *ctx, bool mask)
 {
     X86VPMU *v = ctx;
 
@@ -310,7 +310,7 @@ static void vpmu_op_pmi(void *ctx, bool mask)
     }
 }
 
-static struct vpmu_lbr *vpmu_op_branches(void *ctx, bool record)
+static struct vpmu_lbr *vpmu_op_set_lbr(void *ctx, bool record)
 {
     X86VPMU *v = ctx;
     CPUState *cs = CPU(v->cpu);
@@ -324,7 +324,7 @@ static struct vpmu_lbr *vpmu_op_branches(void *ctx, bool record)
  * With supervisor rights, as for a CPU's own accesses, which EFLAGS.AC does
  * not affect.
  */
-static int vpmu_op_linear(void *ctx, uint64_t address, bool write,
+static int vpmu_op_gva_to_gpa(void *ctx, uint64_t address, bool write,
                           uint64_t *gpa)
 {
     X86VPMU *v = ctx;
@@ -351,7 +351,7 @@ static int vpmu_op_linear(void *ctx, uint64_t address, bool write,
  * Translate blocks of one instruction each, which keep what a record will
  * need. The next block is looked up in the main loop.
  */
-static void vpmu_op_watch(void *ctx, bool on)
+static void vpmu_op_set_sampling(void *ctx, bool on)
 {
     X86VPMU *v = ctx;
     CPUState *cs = CPU(v->cpu);
@@ -360,7 +360,7 @@ static void vpmu_op_watch(void *ctx, bool on)
     cs->tcg_cflags |= on ? CF_TARGET_2 | 1 : 0;
 }
 
-static void vpmu_op_sample(void *ctx, struct vpmu_sample *s)
+static void vpmu_op_get_sample(void *ctx, struct vpmu_sample *s)
 {
     X86VPMU *v = ctx;
     CPUX86State *env = &v->cpu->env;
@@ -383,29 +383,29 @@ static void vpmu_op_sample(void *ctx, struct vpmu_sample *s)
     vpmu_uarch_sample(v, s);
 }
 
-static void vpmu_op_threshold(void *ctx, uint32_t cycles)
+static void vpmu_op_set_load_latency(void *ctx, uint32_t cycles)
 {
     vpmu_uarch_threshold_set(ctx, cycles);
 }
 
-static void vpmu_op_restarted(void *ctx)
+static void vpmu_op_counter_restarted(void *ctx)
 {
     vpmu_uarch_restart(ctx);
 }
 
 const struct vpmu_ops vpmu_tcg_ops = {
     .size = sizeof(struct vpmu_ops),
-    .pull = vpmu_op_pull,
-    .deadline = vpmu_op_deadline,
-    .demand = vpmu_op_demand,
+    .read_totals = vpmu_op_read_totals,
+    .set_deadlines = vpmu_op_set_deadlines,
+    .set_demand = vpmu_op_set_demand,
     .kick = vpmu_op_kick,
-    .pmi = vpmu_op_pmi,
-    .branches = vpmu_op_branches,
-    .linear = vpmu_op_linear,
-    .watch = vpmu_op_watch,
-    .sample = vpmu_op_sample,
-    .threshold = vpmu_op_threshold,
-    .restarted = vpmu_op_restarted,
+    .raise_pmi = vpmu_op_raise_pmi,
+    .set_lbr = vpmu_op_set_lbr,
+    .gva_to_gpa = vpmu_op_gva_to_gpa,
+    .set_sampling = vpmu_op_set_sampling,
+    .get_sample = vpmu_op_get_sample,
+    .set_load_latency = vpmu_op_set_load_latency,
+    .counter_restarted = vpmu_op_counter_restarted,
 };
 
 void vpmu_serve(X86VPMU *v)
