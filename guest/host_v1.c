@@ -202,13 +202,23 @@ static void v1_difference(struct vg_cpu *c, enum vg_context x, unsigned int s)
 	sl->reload = false;
 }
 
+static void v1_read(struct vg_cpu *c, u64 slots)
+{
+	unsigned int s;
+
+	for (s = 0; slots >> s && !vg.dead; s++) {
+		struct vg_slot *sl = &c->slot[s];
+
+		if (slots >> s & 1 && sl->ev && sl->host && !v1_call(sl->ev, VPMU_PV1_READ))
+			vg_update(c, sl->ev);
+	}
+}
+
 static void v1_flush(struct vg_cpu *c, enum vg_context x)
 {
 	u64 dirty = c->dirty[x];
 	unsigned int s;
 
-	if (x == VG_NMI && c->nmi_busy)
-		return;
 	c->dirty[x] = 0;
 	for (s = 0; dirty >> s; s++) {
 		if (!(dirty >> s & 1) || !c->slot[s].ev)
@@ -257,6 +267,7 @@ const struct vg_abi vg_abi_1 = {
 	.open = v1_open,
 	.close = v1_close,
 	.flush = v1_flush,
+	.read = v1_read,
 	.overflowed = v1_overflowed,
 	.take = v1_take,
 	.look = v1_look,

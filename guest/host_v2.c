@@ -351,13 +351,22 @@ static void v2_flush_once(struct vg_cpu *c, enum vg_context x, u64 dirty)
 			vg_free_slot(c, s);
 }
 
+/* The batch is empty: the NMI handler's other operations follow at its end. */
+static void v2_read(struct vg_cpu *c, u64 slots)
+{
+	unsigned int s;
+
+	for (s = 0; slots >> s && !vg.dead; s++)
+		if (slots >> s & 1 && c->slot[s].ev && c->slot[s].host)
+			v2_push(c, VG_NMI, s, VPMU_PV_READ);
+	v2_send(c, VG_NMI);
+}
+
 static void v2_flush(struct vg_cpu *c, enum vg_context x)
 {
 	unsigned int tries, s;
 	u64 dirty;
 
-	if (x == VG_NMI && c->nmi_busy)
-		return;
 	for (tries = 0; (c->dirty[x] || (x == VG_NMI && c->frozen)) && tries < V2_FLUSH_TRIES;
 	     tries++) {
 		dirty = c->dirty[x];
@@ -439,6 +448,7 @@ const struct vg_abi vg_abi_2 = {
 	.open = v2_open,
 	.close = v2_close,
 	.flush = v2_flush,
+	.read = v2_read,
 	.overflowed = v2_overflowed,
 	.take = v2_take,
 	.look = v2_look,

@@ -137,6 +137,7 @@ static u32 vg_overflow(struct vg_cpu *c, unsigned int slot, struct pt_regs *regs
 		return n;
 	}
 	perf_sample_data_init(&data, 0, hwc->last_period);
+	c->nmi_read = BIT_ULL(slot);
 	if (has_branch_stack(ev->event))
 		vg_compat_brstack(&data, ev->event, vg_branch_read(c, ev->event));
 	if (vg_sample(ev->event, &data, regs))

@@ -337,6 +337,30 @@ static void vg_del(struct perf_event *event, int flags)
 		vg.abi->flush(c, VG_TASK);
 }
 
+/*
+ * Perf takes a sample and asks for the events of its group, one by one: read all of them
+ * with one call, once for each sample. The sampled event itself has just been read.
+ */
+static void vg_read_group(struct vg_cpu *c, struct vg_event *ev)
+{
+	u32 leader = ev->leader ? ev->leader : ev->id;
+	u64 slots = 0;
+	unsigned int s;
+
+	if (c->nmi_read & BIT_ULL(ev->slot))
+		return;
+	for (s = 0; c->used >> s; s++) {
+		const struct vg_event *member = c->slot[s].ev;
+
+		if (c->used >> s & 1 && member &&
+		    (member == ev || member->leader == leader || member->id == leader))
+			slots |= BIT_ULL(s);
+	}
+	slots &= ~c->nmi_read;
+	c->nmi_read |= slots;
+	vg.abi->read(c, slots);
+}
+
 void vg_read(struct perf_event *event)
 {
 	struct vg_cpu *c = this_cpu_ptr(vg_cpus);
@@ -345,6 +369,10 @@ void vg_read(struct perf_event *event)
 
 	if (ev->slot < 0)
 		return;
+	if (x == VG_NMI && c->nmi_busy) {
+		vg_read_group(c, ev);
+		return;
+	}
 	c->slot[ev->slot].read = true;
 	vg_mark(c, x, ev->slot);
 	if (x == VG_TASK && c->txn & PERF_PMU_TXN_READ)

@@ -92,7 +92,8 @@ struct vg_cpu {
 	bool up;                              /* the CPU may have events */
 	bool disabled;                        /* between pmu_disable and pmu_enable */
 	bool fresh;                           /* all samplers were read in this bracket */
-	bool nmi_busy;
+	bool nmi_busy;                        /* perf takes samples in the NMI handler */
+	u64 nmi_read;                         /* slots that were read for the sample */
 	bool lost;                            /* an enabled event found no counter */
 	/* An NMI may arrive whose overflows are handled already. */
 	bool late;
@@ -124,6 +125,8 @@ struct vg_abi {
 	int (*close)(struct vg_cpu *c, struct vg_event *ev);
 	/* Make the host match the dirty slots. */
 	void (*flush)(struct vg_cpu *c, enum vg_context x);
+	/* In the NMI handler: read @slots, those that the host has enabled. */
+	void (*read)(struct vg_cpu *c, u64 slots);
 	/*
 	 * Returns the slots that the host reports as overflowed; each overflow is
 	 * reported once.

@@ -39,7 +39,7 @@ if "$VPMU_QEMU/bin/qemu-system-x86_64" -device Icelake-Server-v6-x86_64-cpu,help
 	for suite in bookworm bookworm-backports; do
 		driver=$(pv_guest "$suite") || { echo "$driver" && continue; }
 		in_guest "pv $suite" --pmu pv --kernel "$suite" --root -- \
-			"$scripts/brstack" "$VPMU_BUILD/guest/recurse" 32 pv
+			"$scripts/brstack" "$VPMU_BUILD/guest/recurse"
 	done
 else
 	echo "skip pv: $VPMU_QEMU/bin/qemu-system-x86_64 has no property pmu-pv"

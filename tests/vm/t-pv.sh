@@ -72,6 +72,10 @@ for suite in bookworm bookworm-backports; do
 	pv v1 pv,abi=2010 1 --smp 2 -- loaded default refused kinds exact ways process sampling top reload hotplug
 	pv doorbell pv 2 --cpu Icelake-Server-v6,pmu-pv-call=doorbell --smp 2 -- loaded exact sampling
 	pv both both 2 --smp 2 -- both
+	for kind in pv pv,abi=2010; do
+		in_guest "$suite $kind" --pmu "$kind" --kernel "$suite" --root -- \
+			"$VPMU_ROOT/tests/guest/group" "$VPMU_BUILD/guest/sample"
+	done
 	refused none
 	refused arch
 done
