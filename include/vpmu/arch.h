@@ -43,12 +43,12 @@ struct vpmu_arch_config {
 	struct vpmu_provider *provider; /* this vCPU's */
 	const struct vpmu_ops *ops;     /* kick and raise_pmi at least */
 	void *ctx;                      /* passed to each hook */
-	uint32_t cpuid_base;            /* of vpmu's own leaves (loss.h), 40000000H +
+	uint32_t cpuid_base;            /* vpmu's own leaves (loss.h), 40000000H +
 					   n * 100H, n from 1 to 255: the guest is told
 					   of losses (the provider needs a clock); 0: no
 					   leaves, no loss block, no times */
 	const struct vpmu_filter *filter; /* see vpmu_arch_filter() */
-	uint8_t linear_bits;            /* of linear addresses, with 5-level paging 57:
+	uint8_t linear_bits;            /* width of linear addresses, with 5-level paging 57:
 					   wider ones fault in DS_AREA; 0: 48 */
 };
 

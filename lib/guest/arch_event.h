@@ -13,7 +13,7 @@ struct vpmu_arch;
 /* The attributes that a counter's event was made with. */
 struct arch_made {
 	uint64_t select;
-	uint64_t extra; /* of its attr, where it has an offcore response */
+	uint64_t extra; /* its attr's, where it has an offcore response */
 	uint64_t base;  /* event's count at which counter[pmc] was the value */
 	uint8_t banks;
 };

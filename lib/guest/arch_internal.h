@@ -53,7 +53,7 @@ struct vpmu_arch {
 				   where they are not offered */
 	bool svm;               /* GuestOnly and HostOnly exist */
 	bool pmi_mask;          /* a PMI masks LVTPC */
-	uint32_t cpuid_base;    /* of our own leaves, 0: none */
+	uint32_t cpuid_base;    /* our own leaves, 0: none */
 	/* The provider's; clock NULL: no times are kept. */
 	uint64_t (*clock)(struct vpmu_provider *p, bool hold);
 	uint64_t (*running)(struct vpmu_event *ev);

@@ -9,7 +9,7 @@
 
 #include "arch_regs.h"
 
-#define ARCH_LBR_INDEX	31	/* of the branch records' event */
+#define ARCH_LBR_INDEX	31	/* the branch records' event */
 
 enum arch_lbr_kind {
 	ARCH_LBR_NONE,

@@ -32,7 +32,7 @@
 /* Fields of the DS save area, read when a record is due. */
 struct pebs_ds {
 	uint64_t index, max, threshold;
-	uint64_t reset[ARCH_PMC_MAX]; /* of the counters that are due */
+	uint64_t reset[ARCH_PMC_MAX]; /* reload values of the counters that are due */
 };
 
 /* The place of a record: on one page, or on two. */
@@ -237,7 +237,7 @@ static uint32_t pebs_adaptive_size(uint64_t cfg)
 
 /* Data sources in bits 3:0, and more bits of them. */
 #define PEBS_LOCAL_DRAM		0xau
-#define PEBS_STORE_L1		(1u << 0)	/* of stores, in place of a source */
+#define PEBS_STORE_L1		(1u << 0)	/* a store's, in place of a source */
 #define PEBS_STLB_MISS		(1u << 4)
 #define PEBS_LOCKED		(1u << 5)
 #define PEBS_CACHE_LATENCY	32

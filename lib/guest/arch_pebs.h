@@ -11,8 +11,8 @@
 /* The fields before the registers are resolved at init. */
 struct arch_pebs {
 	bool on;               /* the guest has it */
-	uint8_t format;        /* of records, 0 to 5 */
-	uint8_t linear_bits;   /* of addresses */
+	uint8_t format;        /* records' format, 0 to 5 */
+	uint8_t linear_bits;   /* width of addresses */
 	uint16_t reset_fixed;  /* offset in the DS save area */
 	uint64_t valid_enable, valid_cfg;
 	uint64_t enable, data_cfg, ds_area; /* the registers */

@@ -37,10 +37,10 @@ struct pmc_want {
 
 /* The changes to events that follow, by counter. */
 struct pmc_plan {
-	uint32_t own, filtered, on; /* of struct vpmu_arch, as they will be */
+	uint32_t own, filtered, on; /* as they will be in struct vpmu_arch */
 	uint32_t release, stop, make, start;
 	bool moves;                 /* anything but releases */
-	struct pmc_want want[ARCH_PMC_MAX]; /* of those marked, and those to be made */
+	struct pmc_want want[ARCH_PMC_MAX]; /* for counters that are marked or to be made */
 };
 
 /*

@@ -30,7 +30,7 @@ struct vpmu_arch;
 
 /* Kinds of registers by what they depend on: vpmu_arch.has[] tells how many. */
 enum arch_has {
-	ARCH_HAS_NONE,         /* of features that are not offered: none */
+	ARCH_HAS_NONE,         /* features that are not offered: none */
 	ARCH_HAS_ALWAYS,
 	ARCH_HAS_GP,
 	ARCH_HAS_GP_FULL,      /* full-width aliases */
@@ -58,7 +58,7 @@ enum arch_has {
 	ARCH_HAS_AMD_GLOBAL,   /* PerfMonV2 */
 	ARCH_HAS_AMD_LBR,      /* LbrExtV2: two for each entry */
 	ARCH_HAS_AMD_LBR_CTL,  /* ... LBR_SELECT and DBG_EXTN_CFG */
-	ARCH_HAS_AMD_NONE,     /* of features that are not offered: none */
+	ARCH_HAS_AMD_NONE,     /* features that are not offered: none */
 	ARCH_HAS_LER,          /* FROM and TO */
 	ARCH_HAS_LER_INFO,
 	ARCH_HAS_LOSS,
@@ -72,7 +72,7 @@ enum arch_has {
 struct arch_valid {
 	uint64_t counter;      /* all ones in a counter's width */
 	uint64_t evtsel;
-	uint64_t evtsel_hidden; /* of evtsel: RDPMC user disable */
+	uint64_t evtsel_hidden; /* bits of evtsel: RDPMC user disable */
 	uint64_t fixed_ctrl;
 	uint64_t fixed_hidden; /* likewise, of fixed counter 0 */
 	uint64_t reload_by;    /* 0: no auto counter reload */

@@ -475,7 +475,7 @@ struct section {
 	uint32_t id;       /* enum vpmu_state_id */
 	uint16_t version;  /* the newest that is known; written */
 	uint16_t flags;    /* MANDATORY: it stands once */
-	const char *name;  /* of the feature that it belongs to, or NULL */
+	const char *name;  /* the feature that it belongs to, or NULL */
 	bool (*offered)(const struct vpmu_arch *v); /* it is saved, and may be loaded */
 	void (*put)(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 	/* May fill v->image and changes nothing else. */

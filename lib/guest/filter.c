@@ -6,7 +6,7 @@
 #include <vpmu/filter.h>
 
 #define FILTER_SELECT	0x0000000f000000ffull
-#define FILTER_UMASK	0x000000000000ff00ull /* of an event; a masked entry's match */
+#define FILTER_UMASK	0x000000000000ff00ull /* an event's; in a masked entry its match */
 #define FILTER_EXCLUDE	(1ull << 55)
 #define FILTER_MASK	(0xffull << 56)
 #define FILTER_MASK_TO_UMASK (56 - 8)

@@ -36,7 +36,7 @@
 #define PV_STATE_SECTION_BYTES	16
 #define PV_STATE_FIXED_BYTES	16
 #define PV_STATE_EVENT_BYTES	96
-#define PV_STATE_PAIR_BYTES	((size_t)16) /* of n_uncounted */
+#define PV_STATE_PAIR_BYTES	((size_t)16) /* each of n_uncounted */
 #define PV_STATE_VCPU_BYTES	24
 #define PV_STATE_SLOT_BYTES	((size_t)16)
 #define PV_STATE_ID_AT		4  /* in an event: id, then abi and slot, then the vCPU */

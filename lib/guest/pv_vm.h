@@ -69,7 +69,7 @@ struct pv_event {
 	uint64_t count;     /* totals, as of the last vpmu_pv_counter_fold() */
 	uint64_t enabled, running;
 	uint64_t stamp;     /* the vCPU's clock then, while enabled */
-	uint64_t period, left; /* of overflows; left 0: none */
+	uint64_t period, left; /* occurrences between overflows, and to the next; left 0: none */
 	uint32_t overflows;
 	uint16_t generation;
 	uint8_t loss;       /* enum vpmu_loss that the guest knows of, while enabled */
@@ -82,7 +82,7 @@ struct pv_event {
 struct pv_slot {
 	uint32_t event;     /* index + 1 of the event that is attached; 0: none */
 	uint32_t hits;      /* overflows to be serviced; atomics only */
-	uint32_t seq;       /* of the guest's entry; even */
+	uint32_t seq;       /* the guest's entry's; even */
 	uint32_t n_over;    /* overflows in this slice */
 	uint32_t late;      /* overflows from a saved state, to be serviced */
 	bool used;          /* attached, as far as the vCPU knows */
@@ -114,7 +114,7 @@ struct pv_pages {
 /* Branch records of a vCPU. */
 struct pv_branches {
 	struct vpmu_lbr *stack; /* the engine's; NULL: they are not offered */
-	uint32_t seq;           /* of the guest's page; even */
+	uint32_t seq;           /* the guest's page's; even */
 	bool on;                /* recorded for an event here, or frozen */
 	bool chain;             /* ... in call-stack mode */
 	bool frozen;            /* until the guest has looked */
@@ -124,7 +124,7 @@ struct pv_branches {
 
 struct vpmu_pv_vm {
 	const struct vpmu_model *model;
-	const struct pv_names *names; /* of generic events */
+	const struct pv_names *names; /* names of generic events */
 	uint64_t select;    /* the bits of a raw config that select an event */
 	const struct vpmu_filter *filter;
 	const struct vpmu_provider_ops *provider;
@@ -133,7 +133,7 @@ struct vpmu_pv_vm {
 	uint32_t n_vcpus, n_events, n_slots;
 	uint32_t overflows_max;
 	bool alone;
-	bool no_hypercall;  /* of version 2 */
+	bool no_hypercall;  /* version 2 is offered without it */
 	struct vpmu_error refused; /* by vpmu_pv_vm_load(), and why */
 	/* Under the lock. */
 #ifdef VPMU_ASSERT

@@ -5,7 +5,7 @@
 
 struct direct_event {
 	struct vpmu_event head;
-	uint64_t period; /* of its attr */
+	uint64_t period; /* its attr's */
 	uint32_t slot;   /* or DIRECT_FREE */
 	bool enabled;    /* without a slot */
 };
