@@ -25,7 +25,7 @@ enum operation { OPEN, TOGGLE, ROTATE, CLOSE, OPERATIONS };
 
 static struct vpmu_signal_words now;
 
-static void pull(void *ctx, uint64_t signals, struct vpmu_signal_words *totals)
+static void read_totals(void *ctx, uint64_t signals, struct vpmu_signal_words *totals)
 {
 	(void)ctx;
 	for (int i = 0; i < VPMU_SIGNAL_COUNT; i++)
@@ -33,7 +33,7 @@ static void pull(void *ctx, uint64_t signals, struct vpmu_signal_words *totals)
 			memcpy(totals->word[i], now.word[i], sizeof(now.word[i]));
 }
 
-static void deadline(void *ctx, const struct vpmu_signal_words *left)
+static void set_deadlines(void *ctx, const struct vpmu_signal_words *left)
 {
 	(void)ctx;
 	(void)left;
@@ -41,8 +41,8 @@ static void deadline(void *ctx, const struct vpmu_signal_words *left)
 
 static const struct vpmu_ops ops = {
 	.size = sizeof(ops),
-	.read_totals = pull,
-	.set_deadlines = deadline,
+	.read_totals = read_totals,
+	.set_deadlines = set_deadlines,
 };
 
 static double seconds(void)

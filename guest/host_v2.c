@@ -351,7 +351,7 @@ static void v2_flush_once(struct vg_cpu *c, enum vg_context x, u64 dirty)
 			vg_free_slot(c, s);
 }
 
-/* The batch is empty: the NMI handler's other operations follow at its end. */
+/* The NMI handler's batch is still empty here: it sends its other operations at its end. */
 static void v2_read(struct vg_cpu *c, u64 slots)
 {
 	unsigned int s;

@@ -125,7 +125,7 @@ struct vg_abi {
 	int (*close)(struct vg_cpu *c, struct vg_event *ev);
 	/* Make the host match the dirty slots. */
 	void (*flush)(struct vg_cpu *c, enum vg_context x);
-	/* In the NMI handler: read @slots, those that the host has enabled. */
+	/* Read those of @slots that the host has enabled. It is called in the NMI handler. */
 	void (*read)(struct vg_cpu *c, u64 slots);
 	/*
 	 * Returns the slots that the host reports as overflowed; each overflow is

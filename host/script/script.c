@@ -33,14 +33,14 @@ static void script_read_totals(void *ctx, uint64_t signals, struct vpmu_signal_w
 	unsigned int s, b;
 
 	enter_hook(sc);
-	sc->n_pull++;
+	sc->n_read++;
 	if (signals & ~sc->supplied)
 		breach(sc, "pull of a signal that is not supplied");
 	for (s = 0; s < VPMU_SIGNAL_COUNT; s++)
 		for (b = 0; b < VPMU_BANK_COUNT; b++)
 			totals->word[s][b] = signals & VPMU_SIGNAL_BIT(s) ?
 				sc->total.word[s][b] : RUBBISH;
-	sc->pulled = sc->total;
+	sc->read = sc->total;
 	leave_hook(sc);
 }
 
@@ -53,7 +53,7 @@ static void take_deadline(struct vpmu_script *sc, unsigned int s, unsigned int b
 		breach(sc, "deadline of 0");
 	if (left != VPMU_NEVER && !(sc->demand & VPMU_SIGNAL_BIT(s)))
 		breach(sc, "deadline for a signal that is not demanded");
-	if (sc->pulled.word[s][b] != total)
+	if (sc->read.word[s][b] != total)
 		breach(sc, "deadline without a pull at the same instant");
 	sc->target.word[s][b] = left < VPMU_NEVER - total ? total + left : VPMU_NEVER;
 }

@@ -46,7 +46,7 @@ struct vpmu_script {
 
 	/* The deadlines in force, as totals; VPMU_NEVER: none. */
 	struct vpmu_signal_words target;
-	struct vpmu_signal_words pulled; /* totals at the last pull */
+	struct vpmu_signal_words read; /* the totals that were read last */
 	uint64_t demand;                 /* signals that count now */
 
 	struct vpmu_lbr lbr;             /* branch records */
@@ -63,7 +63,7 @@ struct vpmu_script {
 	uint64_t pmi_at[VPMU_SCRIPT_PMIS];
 
 	/* Calls of each hook. */
-	uint32_t n_pull, n_deadline, n_demand, n_kick;
+	uint32_t n_read, n_deadline, n_demand, n_kick;
 	uint32_t n_expire;               /* vpmu_silicon_expire() calls */
 
 	const char *broken;              /* the first breach of ops.h, or NULL */

@@ -195,8 +195,9 @@ struct vpmu_ops {
 };
 
 /*
- * Copy the embedder's @ops: hooks that it does not know become NULL. A size that
- * ends within a hook does not cover it.
+ * Copy the embedder's @ops to @to: hooks that lie behind @ops->size (in bytes) become
+ * NULL. A size that ends within a hook does not cover it. It may be called in any
+ * context and does not fail.
  */
 static inline void vpmu_ops_copy(struct vpmu_ops *to, const struct vpmu_ops *ops)
 {

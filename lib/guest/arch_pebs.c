@@ -115,14 +115,14 @@ void arch_pebs_disarm(struct vpmu_arch *v, uint32_t pmcs)
 	v->eager &= ~pmcs;
 }
 
-void arch_pebs_watch(struct vpmu_arch *v)
+void arch_pebs_set_sampling(struct vpmu_arch *v)
 {
-	bool watch = v->eager & v->on & v->made;
+	bool sampling = v->eager & v->on & v->made;
 
-	if (watch == v->pebs.watch)
+	if (sampling == v->pebs.sampling)
 		return;
-	v->pebs.watch = watch;
-	v->ops.set_sampling(v->ctx, watch);
+	v->pebs.sampling = sampling;
+	v->ops.set_sampling(v->ctx, sampling);
 }
 
 void arch_pebs_clear(struct vpmu_arch *v)
@@ -133,7 +133,7 @@ void arch_pebs_clear(struct vpmu_arch *v)
 	v->pebs.ds_area = 0;
 	v->pebs.claimed = 0;
 	arch_pebs_disarm(v, UINT32_MAX);
-	arch_pebs_watch(v);
+	arch_pebs_set_sampling(v);
 }
 
 /* Guest memory ---------------------------------------------------------------- */
@@ -433,7 +433,7 @@ uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer)
 	v->pebs.wrapped |= ours & ~due;
 	v->eager |= ours & ~due;
 	arch_event_rearm(v, ours & ~due);
-	arch_pebs_watch(v);
+	arch_pebs_set_sampling(v);
 	return pmcs & ~ours;
 }
 

@@ -19,7 +19,7 @@ struct arch_pebs {
 	uint32_t wrapped;      /* counters whose next occurrence writes a record, where
 				  they are enabled then */
 	uint32_t claimed;      /* those whose event shares the facility */
-	bool watch;            /* the engine was last told to watch */
+	bool sampling;         /* what the engine was told last */
 };
 
 bool arch_pebs_possible(struct vpmu_provider *p, const struct vpmu_ops *ops);
@@ -37,8 +37,8 @@ void arch_pebs_disarm(struct vpmu_arch *v, uint32_t pmcs);
  */
 uint32_t arch_pebs_overflow(struct vpmu_arch *v, uint32_t pmcs, bool *buffer);
 
-/** Tell the engine whether to watch: armed counters or gates may have changed. */
-void arch_pebs_watch(struct vpmu_arch *v);
+/** Bring the engine's sampling in line with the armed counters and their gates. */
+void arch_pebs_set_sampling(struct vpmu_arch *v);
 /** Set the registers as after RESET, when no event exists. */
 void arch_pebs_clear(struct vpmu_arch *v);
 

@@ -178,7 +178,7 @@ void arch_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value)
 	v->touched |= 1u << pmc;
 	arch_pebs_disarm(v, 1u << pmc);
 	arch_event_put(v, pmc, value);
-	arch_pebs_watch(v);
+	arch_pebs_set_sampling(v);
 }
 
 uint32_t arch_pmc_silent(const struct vpmu_arch *v)
@@ -377,7 +377,7 @@ static void pmc_sync(struct vpmu_arch *v, const struct arch_marks *marked)
 		v->settle = true;
 		pmc_commit(v);
 	}
-	arch_pebs_watch(v);
+	arch_pebs_set_sampling(v);
 }
 
 void arch_sync(struct vpmu_arch *v)

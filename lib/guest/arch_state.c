@@ -729,7 +729,7 @@ int vpmu_arch_load(struct vpmu_arch *v, const void *buf, size_t size)
 	/* Making events has reported their selectors once more. */
 	v->uncounted_events = im->uncounted_events;
 	v->touched = touched;
-	arch_pebs_watch(v);
+	arch_pebs_set_sampling(v);
 	if (vpmu_atomic_read(&v->pending) || v->loss.pmi)
 		v->ops.kick(v->ctx);
 	return ret;

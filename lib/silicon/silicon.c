@@ -53,7 +53,7 @@ int vpmu_silicon_init(struct vpmu_silicon *s, const struct vpmu_silicon_config *
 }
 
 /* Ask for the totals of @signals, in addition to those asked for before. */
-static void pull(struct vpmu_silicon *s, uint64_t signals)
+static void read_totals(struct vpmu_silicon *s, uint64_t signals)
 {
 	uint64_t rest;
 	unsigned int i, b;
@@ -74,7 +74,7 @@ static void batch_open(struct vpmu_silicon *s, uint64_t signals)
 	if (!s->batch++)
 		s->fresh = 0;
 	if (signals & ~s->fresh)
-		pull(s, signals);
+		read_totals(s, signals);
 }
 
 void vpmu_silicon_begin(struct vpmu_silicon *s)

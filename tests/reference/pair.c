@@ -101,7 +101,7 @@ static void machine_set_deadlines(void *ctx, const struct vpmu_signal_words *lef
 	for (s = 0; s < VPMU_SIGNAL_COUNT; s++)
 		for (b = 0; b < VPMU_BANK_COUNT; b++)
 			if (left->word[s][b] == VPMU_NEVER)
-				m->script.pulled.word[s][b] = m->script.total.word[s][b];
+				m->script.read.word[s][b] = m->script.total.word[s][b];
 	m->deadline(ctx, left);
 }
 

@@ -71,7 +71,7 @@ static void *fault_map(void *ctx, uint64_t gpa, uint32_t size)
 
 static int fault_gva_to_gpa(void *ctx, uint64_t address, bool write, uint64_t *gpa)
 {
-	return fails("linear") ? -VPMU_EFAULT : real_ops.gva_to_gpa(ctx, address, write, gpa);
+	return fails("gva_to_gpa") ? -VPMU_EFAULT : real_ops.gva_to_gpa(ctx, address, write, gpa);
 }
 
 void faults_ops(struct vpmu_ops *ops)

@@ -69,7 +69,7 @@ struct pv_rig {
 /* Event selects of the small model. */
 #define PV_INSTRUCTIONS	0xc0u
 #define PV_BRANCHES	0xc4u
-#define PV_UNCOUNTED		0xc5u /* named, and not counted */
+#define PV_UNCOUNTED	0xc5u /* named, and not counted */
 
 /*
  * @n_gp counters and no fixed one, unless @cfg has a model. What @cfg leaves 0 is filled

@@ -817,7 +817,7 @@ static void test_no_svm(void **state)
 static void test_merge(void **state)
 {
 	struct machine *m = machine_new(&full);
-	struct vpmu_uncounted told;
+	struct vpmu_uncounted uncounted;
 
 	(void)state;
 	wr(m, CTR(3), 0xffff);
@@ -829,17 +829,17 @@ static void test_merge(void **state)
 	assert_int_equal(rd(m, CTR(3)), 0xffff);
 	assert_int_equal(rd(m, CTR(2)), MASK48);
 	assert_int_equal(m->script.n_pmi, 0);
-	assert_true(vpmu_arch_uncounted(m->v, 0, &told));
-	assert_int_equal(told.select, 0x1f03);
-	assert_string_equal(told.name, "FP_RET_SSE_AVX_OPS.ALL");
-	assert_null(told.needs);
+	assert_true(vpmu_arch_uncounted(m->v, 0, &uncounted));
+	assert_int_equal(uncounted.select, 0x1f03);
+	assert_string_equal(uncounted.name, "FP_RET_SSE_AVX_OPS.ALL");
+	assert_null(uncounted.needs);
 	/* Its selector has no ring, as Linux writes it, so it enables nothing. */
-	assert_false(vpmu_arch_uncounted(m->v, 1, &told));
+	assert_false(vpmu_arch_uncounted(m->v, 1, &uncounted));
 	wr(m, CTL(3), 0xf004000ff | USR);
-	assert_true(vpmu_arch_uncounted(m->v, 1, &told));
-	assert_int_equal(told.select, 0xf000000ff);
-	assert_string_equal(told.name, "MERGE");
-	assert_int_equal(told.times, 1);
+	assert_true(vpmu_arch_uncounted(m->v, 1, &uncounted));
+	assert_int_equal(uncounted.select, 0xf000000ff);
+	assert_string_equal(uncounted.name, "MERGE");
+	assert_int_equal(uncounted.times, 1);
 	machine_free(m);
 }
 

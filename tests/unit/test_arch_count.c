@@ -519,11 +519,11 @@ static void test_smm_freeze(void **state)
 static void test_uncounted(void **state)
 {
 	struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);
-	struct vpmu_uncounted told;
+	struct vpmu_uncounted uncounted;
 	int i;
 
 	(void)state;
-	assert_false(vpmu_arch_uncounted(f->v, 0, &told));
+	assert_false(vpmu_arch_uncounted(f->v, 0, &uncounted));
 	fake_wr(f, EVTSEL, LLC_MISS | EN_ALL);
 	fake_wr(f, EVTSEL, LLC_MISS | EN_ALL | INT); /* unchanged: not reported again */
 	fake_wr(f, GLOBAL, 0);
@@ -532,24 +532,24 @@ static void test_uncounted(void **state)
 	fake_wr(f, EVTSEL, LLC_MISS);
 	fake_wr(f, EVTSEL, LLC_MISS | EN_USR);
 	fake_wr(f, EVTSEL + 1, 0x0103ff | BIT(18) | BIT(23) | 5u << 24 | EN_ALL);
-	assert_true(vpmu_arch_uncounted(f->v, 0, &told));
-	assert_int_equal(told.select, LLC_MISS);
-	assert_int_equal(told.times, 2);
-	assert_string_equal(told.name, "LLC_MISS");
-	assert_string_equal(told.needs, "--uarch on");
-	assert_true(vpmu_arch_uncounted(f->v, 1, &told));
-	assert_int_equal(told.select, 0x03ff | BIT(18) | BIT(23) | 5u << 24);
-	assert_int_equal(told.times, 1);
-	assert_null(told.name);
-	assert_null(told.needs);
-	assert_false(vpmu_arch_uncounted(f->v, 2, &told));
+	assert_true(vpmu_arch_uncounted(f->v, 0, &uncounted));
+	assert_int_equal(uncounted.select, LLC_MISS);
+	assert_int_equal(uncounted.times, 2);
+	assert_string_equal(uncounted.name, "LLC_MISS");
+	assert_string_equal(uncounted.needs, "--uarch on");
+	assert_true(vpmu_arch_uncounted(f->v, 1, &uncounted));
+	assert_int_equal(uncounted.select, 0x03ff | BIT(18) | BIT(23) | 5u << 24);
+	assert_int_equal(uncounted.times, 1);
+	assert_null(uncounted.name);
+	assert_null(uncounted.needs);
+	assert_false(vpmu_arch_uncounted(f->v, 2, &uncounted));
 
 	/* a fixed counter goes by its event's encoding */
 	f->no_fixed = true;
 	fake_wr(f, FIXED_CTRL, 0x020);
-	assert_true(vpmu_arch_uncounted(f->v, 2, &told));
-	assert_int_equal(told.select, 0x3c);
-	assert_string_equal(told.name, "CYCLES");
+	assert_true(vpmu_arch_uncounted(f->v, 2, &uncounted));
+	assert_int_equal(uncounted.select, 0x3c);
+	assert_string_equal(uncounted.name, "CYCLES");
 
 	/* at most sixteen; those that are known go on being counted; reset keeps them */
 	for (i = 0; i < 40; i++)
@@ -557,11 +557,11 @@ static void test_uncounted(void **state)
 	fake_wr(f, EVTSEL, 0);
 	fake_wr(f, EVTSEL, LLC_MISS | EN_ALL);
 	vpmu_arch_reset(f->v, false);
-	assert_true(vpmu_arch_uncounted(f->v, 15, &told));
-	assert_int_equal(told.select, 0x1000 + (12 << 8) + 0x11);
-	assert_false(vpmu_arch_uncounted(f->v, 16, &told));
-	assert_true(vpmu_arch_uncounted(f->v, 0, &told));
-	assert_int_equal(told.times, 3);
+	assert_true(vpmu_arch_uncounted(f->v, 15, &uncounted));
+	assert_int_equal(uncounted.select, 0x1000 + (12 << 8) + 0x11);
+	assert_false(vpmu_arch_uncounted(f->v, 16, &uncounted));
+	assert_true(vpmu_arch_uncounted(f->v, 0, &uncounted));
+	assert_int_equal(uncounted.times, 3);
 	fake_free(f);
 }
 
@@ -594,7 +594,7 @@ static void test_nth_create_fails(void **state)
 	for (n = 1; n <= 11; n++)
 		for (by_gate = 0; by_gate < 2; by_gate++) {
 			struct fake *f = fake_new(5, 8, 3, FAKE_CAPS);
-			struct vpmu_uncounted told;
+			struct vpmu_uncounted uncounted;
 
 			f->fail_create = n;
 			f->fail_code = -VPMU_EBUSY;
@@ -609,7 +609,7 @@ static void test_nth_create_fails(void **state)
 				assert_int_equal(fake_rd(f, PMC + i), i + 1 == n ? 0 : 10);
 			for (i = 0; i < 3; i++)
 				assert_int_equal(fake_rd(f, FIXED + i), i + 9 == n ? 0 : 10);
-			assert_false(vpmu_arch_uncounted(f->v, 0, &told));
+			assert_false(vpmu_arch_uncounted(f->v, 0, &uncounted));
 
 			if (by_gate || n > 8) {
 				fake_wr(f, GLOBAL, 0);

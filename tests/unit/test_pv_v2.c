@@ -931,7 +931,7 @@ static void test_generic(void **state)
 	} row[] = {
 		{ 1, 0, VPMU_PV_TYPE_HARDWARE },                 /* instructions */
 		{ 4, 0, VPMU_PV_TYPE_HARDWARE },                 /* branches */
-		{ 5, -VPMU_PV_ENOENT, VPMU_PV_TYPE_HARDWARE },   /* branch misses: told */
+		{ 5, -VPMU_PV_ENOENT, VPMU_PV_TYPE_HARDWARE },   /* branch misses */
 		{ 7, -VPMU_PV_ENOENT, VPMU_PV_TYPE_HARDWARE },   /* stalled cycles */
 		{ 10, -VPMU_PV_EINVAL, VPMU_PV_TYPE_HARDWARE },
 		{ 1ull << 32, -VPMU_PV_EINVAL, VPMU_PV_TYPE_HARDWARE },
@@ -943,7 +943,7 @@ static void test_generic(void **state)
 		{ 0x020005, -VPMU_PV_EINVAL, VPMU_PV_TYPE_HW_CACHE },
 		{ 0x1000005, -VPMU_PV_EINVAL, VPMU_PV_TYPE_HW_CACHE },
 	};
-	struct vpmu_uncounted told;
+	struct vpmu_uncounted uncounted;
 	struct vpmu_pv_op op;
 	unsigned int i;
 
@@ -962,11 +962,11 @@ static void test_generic(void **state)
 	must(0, pv_rig_op(VPMU_PV_READ, 7));
 	assert_int_equal(slot(0, 0)->count, 4);
 	assert_int_equal(slot(0, 1)->count, 4);
-	assert_true(vpmu_pv_uncounted(rig->vcpu[1].pv, 0, &told));
-	assert_int_equal(told.select, PV_UNCOUNTED);
-	assert_int_equal(told.times, 2);
-	assert_string_equal(told.needs, "--uarch on");
-	assert_false(vpmu_pv_uncounted(rig->vcpu[1].pv, 1, &told));
+	assert_true(vpmu_pv_uncounted(rig->vcpu[1].pv, 0, &uncounted));
+	assert_int_equal(uncounted.select, PV_UNCOUNTED);
+	assert_int_equal(uncounted.times, 2);
+	assert_string_equal(uncounted.needs, "--uarch on");
+	assert_false(vpmu_pv_uncounted(rig->vcpu[1].pv, 1, &uncounted));
 	finish();
 }
 
@@ -978,7 +978,7 @@ static void test_generic_amd(void **state)
 		uint32_t type;
 		uint64_t config;
 		int result;
-		uint64_t told; /* the selector then; 0: none */
+		uint64_t uncounted; /* the selector then; 0: none */
 	} row[] = {
 		{ 1, VPMU_PV_TYPE_HARDWARE, 0, 0, 0 },
 		{ 1, VPMU_PV_TYPE_HARDWARE, 1, 0, 0 },
@@ -1001,7 +1001,7 @@ static void test_generic_amd(void **state)
 		{ 17, VPMU_PV_TYPE_RAW, 0x4100c0, -VPMU_PV_EINVAL, 0 },
 	};
 	struct vpmu_pv_config cfg = { 0 };
-	struct vpmu_uncounted told;
+	struct vpmu_uncounted uncounted;
 	struct vpmu_pv_op op;
 	unsigned int i;
 
@@ -1012,9 +1012,10 @@ static void test_generic_amd(void **state)
 		op = pv_rig_open(1, 0, row[i].config);
 		op.u.open.type = row[i].type;
 		assert_int_equal(pv_rig_do(rig, 0, op), row[i].result);
-		assert_int_equal(vpmu_pv_uncounted(rig->vcpu[0].pv, 0, &told), row[i].told != 0);
-		if (row[i].told)
-			assert_int_equal(told.select, row[i].told);
+		assert_int_equal(vpmu_pv_uncounted(rig->vcpu[0].pv, 0, &uncounted),
+				 row[i].uncounted != 0);
+		if (row[i].uncounted)
+			assert_int_equal(uncounted.select, row[i].uncounted);
 		finish();
 	}
 }

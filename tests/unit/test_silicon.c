@@ -119,7 +119,7 @@ static void test_init(void **state)
 	assert_int_equal(vpmu_silicon_init(&s, &bad), -VPMU_EINVAL);
 	assert_memory_equal(&s, &before, sizeof(s));
 	assert_int_equal(vpmu_silicon_init(&s, &good), 0);
-	assert_int_equal(r->sc.n_pull + r->sc.n_deadline + r->sc.n_demand, 0);
+	assert_int_equal(r->sc.n_read + r->sc.n_deadline + r->sc.n_demand, 0);
 }
 
 static void test_difference(void **state)

@@ -26,7 +26,7 @@ in_guest generic1 --cpu Icelake-Server,model=200,pmu-version=1 --root -- \
 in_guest smp2 --smp 2 --root -- "$scripts/sampling" "$sample" Icelake
 in_guest call-graph --root -- "$scripts/sampling" "$sample" Icelake --call-graph fp
 for model in Icelake-Server-v6 EPYC-Genoa; do
-	in_guest "$model" --cpu "$model" --root -- "$scripts/group" "$sample"
+	in_guest "$model/group" --cpu "$model" --root -- "$scripts/group" "$sample"
 done
 in_guest tools --smp 2 --root -- "$scripts/tools" "$sample" "$instructions" "$branches"
 in_guest watchdog --smp 2 --root -- "$scripts/watchdog"
