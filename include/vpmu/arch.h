@@ -134,6 +134,12 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr, uint64_t *va
 enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr, uint64_t value);
 
 /**
+ * Whether @msr is a PMU register of this vendor: vpmu_arch_rdmsr() and vpmu_arch_wrmsr()
+ * then handle it or fault, and never return VPMU_NOT_MINE. Pure; from anywhere.
+ */
+bool vpmu_arch_knows(const struct vpmu_arch *v, uint32_t msr);
+
+/**
  * A guest's RDPMC whose privilege the embedder has checked (CPL, CR4.PCE).
  *
  * @rdpmc_idx: ECX

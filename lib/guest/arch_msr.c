@@ -502,6 +502,11 @@ static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t 
 	return &arch_msrs[lo - 1];
 }
 
+bool vpmu_arch_knows(const struct vpmu_arch *v, uint32_t msr)
+{
+	return arch_msr_find(v, msr) != NULL;
+}
+
 /* The number of @msr in @row, after the check that the row has it. */
 static unsigned int arch_index(const struct vpmu_arch *v, const struct arch_msr *row,
 			       uint32_t msr)
