@@ -47,6 +47,19 @@ typedef struct kvm_pmu_event_filter vk_kvm_filter;
 #define vk_filter_flags(filter) ((filter)->flags)
 #endif
 
+/*
+ * What kvm_pmu_trigger_event() is told: until 6.11 an event of perf's, since then the event
+ * select of the host's perf, on AMD that of retired branches or of instructions.
+ */
+static inline bool vk_is_branch(u64 what)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+	return what == PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+#else
+	return (what & 0xff) == 0xc2;
+#endif
+}
+
 /* A KVM that is built without SMM does not define this flag. */
 #ifndef HF_SMM_MASK
 #define HF_SMM_MASK 0

@@ -13,26 +13,33 @@
 #include "vpmu-kvm-module.h"
 #include "vpmu_kvm.h"
 
-static int vk_do(unsigned int cmd, struct kvm *kvm, struct vpmu_kvm_state *io,
-		 struct vpmu_error *why)
+/* What an ioctl is given, and what it answers. Both begin with size and vm. */
+union vk_io {
+	struct vpmu_kvm_state state;
+	struct vpmu_kvm_arch arch;
+};
+
+static int vk_do(unsigned int cmd, struct kvm *kvm, union vk_io *io, struct vpmu_error *why)
 {
 	switch (cmd) {
 	case VPMU_KVM_SAVE:
-		return vk_save(kvm, io, why);
+		return vk_save(kvm, &io->state, why);
 	case VPMU_KVM_LOAD:
-		return vk_load(kvm, io, why);
+		return vk_load(kvm, &io->state, why);
 	case VPMU_KVM_ALLOW:
 		return vk_decide(kvm, true, why);
 	case VPMU_KVM_REFUSE:
 		return vk_decide(kvm, false, why);
+	case VPMU_KVM_ARCH:
+		return io->arch.reserved ? -EINVAL : vk_arch_decide(kvm, &io->arch, why);
 	default:
 		return -ENOTTY;
 	}
 }
 
-static int vk_do_file(unsigned int cmd, struct vpmu_kvm_state *io, struct vpmu_error *why)
+static int vk_do_file(unsigned int cmd, union vk_io *io, struct vpmu_error *why)
 {
-	struct file *file = fget(io->vm);
+	struct file *file = fget(io->state.vm);
 	int ret = -EINVAL;
 
 	if (!file) {
@@ -47,25 +54,42 @@ static int vk_do_file(unsigned int cmd, struct vpmu_kvm_state *io, struct vpmu_e
 	return ret;
 }
 
+static void vk_say_why(const struct vpmu_error *why, bool failed, u64 *asked, u64 *available,
+		       char *text, size_t size)
+{
+	*asked = why->asked;
+	*available = why->available;
+	memset(text, 0, size);
+	if (failed && why->what)
+		strscpy(text, why->what, size);
+}
+
+static size_t vk_io_size(unsigned int cmd)
+{
+	return cmd == VPMU_KVM_ARCH ? sizeof(struct vpmu_kvm_arch) : sizeof(struct vpmu_kvm_state);
+}
+
 static long vk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
+	size_t size = vk_io_size(cmd);
 	struct vpmu_error why = { };
-	struct vpmu_kvm_state io;
+	union vk_io io;
 	int ret;
 
-	if (_IOC_TYPE(cmd) != 'V' || _IOC_SIZE(cmd) != sizeof(io))
+	if (_IOC_TYPE(cmd) != 'V' || _IOC_SIZE(cmd) != size)
 		return -ENOTTY;
-	if (copy_from_user(&io, (void __user *)arg, sizeof(io)))
+	if (copy_from_user(&io, (void __user *)arg, size))
 		return -EFAULT;
-	if (io.size != sizeof(io))
+	if (io.state.size != size)
 		return -EINVAL;
 	ret = vk_do_file(cmd, &io, &why);
-	io.asked = why.asked;
-	io.available = why.available;
-	memset(io.why, 0, sizeof(io.why));
-	if (ret && why.what)
-		strscpy(io.why, why.what, sizeof(io.why));
-	if (copy_to_user((void __user *)arg, &io, sizeof(io)) && !ret)
+	if (cmd == VPMU_KVM_ARCH)
+		vk_say_why(&why, ret, &io.arch.asked, &io.arch.available, io.arch.why,
+			   sizeof(io.arch.why));
+	else
+		vk_say_why(&why, ret, &io.state.asked, &io.state.available, io.state.why,
+			   sizeof(io.state.why));
+	if (copy_to_user((void __user *)arg, &io, size) && !ret)
 		ret = -EFAULT;
 	return ret;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ftrace hooks on four of KVM's functions, which are the module's entry points:
+ * Ftrace hooks on KVM's functions, in tables. These four are the module's entry points:
  *
  *	kvm_emulate_hypercall  A call with our number is redirected to a function of ours,
  *	                       which calls KVM's first: that refuses rings above 0, skips
@@ -10,6 +10,8 @@
  *	                       place of KVM's function and then makes the request again.
  *	kvm_arch_vcpu_ioctl_run says which thread a vCPU is about to run on.
  *	kvm_arch_destroy_vm    says that a VM is about to be freed.
+ *
+ * arch_hook.c has the table of the architectural PMU, which is hooked on demand.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -20,6 +22,7 @@
 #include <linux/wait_bit.h>
 
 #include "compat.h"
+#include "hook.h"
 #include "vpmu_kvm.h"
 
 #define VK_ENOSYS	(-(long)VPMU_PV_ENOSYS)
@@ -75,12 +78,11 @@ static int vk_emulate_hypercall(struct kvm_vcpu *vcpu)
 	return ret;
 }
 
-/* KVM has cleared the request on its way here; it is made again for KVM's own handler. */
+/* KVM has cleared the request: it is made again for KVM's own function. */
 static void vk_handle_event(struct kvm_vcpu *vcpu)
 {
-	vk_serve(vcpu);
-	/* KVM has cleared the request: make it again for KVM's own function. */
-	kvm_make_request(KVM_REQ_PMU, vcpu);
+	if (vk_serve(vcpu))
+		kvm_make_request(KVM_REQ_PMU, vcpu);
 	vk_leave();
 }
 
@@ -146,21 +148,11 @@ static void notrace vk_on_destroy(unsigned long ip, unsigned long parent,
 
 enum { VK_DESTROY, VK_EVENT, VK_RUN, VK_HYPERCALL };
 
-static struct vk_hook {
-	const char *name;
-	struct ftrace_ops ops;
-	bool on;
-} vk_hooks[] = { /* registered in this order, removed in the reverse one */
-	[VK_DESTROY] = { "kvm_arch_destroy_vm",
-	  { .func = vk_on_destroy, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT } },
-	[VK_EVENT] = { "kvm_pmu_handle_event",
-	  { .func = vk_on_event, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY |
-					  FTRACE_OPS_FL_PERMANENT } },
-	[VK_RUN] = { "kvm_arch_vcpu_ioctl_run",
-	  { .func = vk_on_run, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT } },
-	[VK_HYPERCALL] = { "kvm_emulate_hypercall",
-	  { .func = vk_on_hypercall, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY |
-					      FTRACE_OPS_FL_PERMANENT } },
+static struct vk_hook vk_hooks[] = { /* registered in this order, removed in the reverse one */
+	[VK_DESTROY] = VK_WATCH("kvm_arch_destroy_vm", vk_on_destroy),
+	[VK_EVENT] = VK_REDIRECT("kvm_pmu_handle_event", vk_on_event),
+	[VK_RUN] = VK_WATCH("kvm_arch_vcpu_ioctl_run", vk_on_run),
+	[VK_HYPERCALL] = VK_REDIRECT("kvm_emulate_hypercall", vk_on_hypercall),
 };
 
 static void vk_hook_off(struct vk_hook *h)
@@ -193,12 +185,26 @@ static int vk_hook_on(struct vk_hook *h)
 	return ret;
 }
 
+void vk_hooks_off(struct vk_hook *hooks, unsigned int n)
+{
+	while (n)
+		vk_hook_off(&hooks[--n]);
+}
+
+int vk_hooks_on(struct vk_hook *hooks, unsigned int n)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < n && !ret; i++)
+		ret = vk_hook_on(&hooks[i]);
+	return ret;
+}
+
 void vk_unhook(void)
 {
 	WRITE_ONCE(vk_closed, true);
-	vk_hook_off(&vk_hooks[VK_HYPERCALL]);
-	vk_hook_off(&vk_hooks[VK_RUN]);
-	vk_hook_off(&vk_hooks[VK_EVENT]);
+	vk_hooks_off(&vk_hooks[VK_EVENT], ARRAY_SIZE(vk_hooks) - VK_EVENT);
 	wait_var_event(&vk_inside, !atomic_read(&vk_inside));
 	/* A task may have left vk_leave() but not yet the module's text. */
 	synchronize_rcu_tasks();
@@ -211,11 +217,8 @@ void vk_unwatch(void)
 
 int vk_hook(void)
 {
-	unsigned int i;
-	int ret = 0;
+	int ret = vk_hooks_on(vk_hooks, ARRAY_SIZE(vk_hooks));
 
-	for (i = 0; i < ARRAY_SIZE(vk_hooks) && !ret; i++)
-		ret = vk_hook_on(&vk_hooks[i]);
 	if (ret) {
 		vk_unhook();
 		vk_vms_exit(); /* a guest may have called already */

@@ -119,15 +119,21 @@ static int __init vk_init(void)
 	ret = vk_hook();
 	if (ret)
 		goto err_vms;
+	ret = vk_arch_init();
+	if (ret)
+		goto err_hook;
 	/* Registered last: nothing below may fail once user space can open it. */
 	ret = vk_device_init();
 	if (ret)
-		goto err_hook;
+		goto err_arch;
+	vk_arch_begin();
 	vk_stats_init();
 	pr_info("guests have a PMU (%s): %u events in a VM, %u at once on a vCPU\n",
 		vk_model->title, vk_max_events, vk_max_slots);
 	return 0;
 
+err_arch:
+	vk_arch_exit();
 err_hook:
 	vk_unhook();
 	vk_vms_exit();
@@ -141,6 +147,7 @@ static void __exit vk_exit(void)
 {
 	vk_stats_exit();
 	vk_device_exit();
+	vk_arch_exit();
 	vk_unhook();
 	vk_vms_exit();
 	vk_unwatch();

@@ -21,6 +21,13 @@
 
 #include "trace.h"
 
+/*
+ * AMD's events for what KVM executes in a guest's place.
+ * Source: PPR for AMD Family 19h, PMCx0C0 and PMCx0C2.
+ */
+#define VK_EVENT_INSTRUCTIONS	0xc0
+#define VK_EVENT_BRANCHES	0xc2
+
 /* hw.interrupts has this value while perf throttles the event. */
 #define VK_THROTTLED	(~0ULL)
 
@@ -42,6 +49,10 @@ struct vk_event {
 	u64 seen;                    /* value that was reported last: the count never goes back */
 	u64 enabled_ns, running_ns;  /* perf's times, as of the last read */
 	u64 enabled_base, running_base; /* perf's times when it was enabled */
+	/* Which of vk_perf.emulated it counts, their sum as last seen, and what it counted. */
+	u8 emulated;
+	u64 emulated_seen, emulated_count;
+	u64 debt;                    /* of these what the rest of its period does not know of */
 };
 
 static struct vk_perf *vk_perf_of(struct vpmu_provider *p)
@@ -187,6 +198,19 @@ static int vk_make(struct vk_perf *p, struct vk_event *e)
 	return 0;
 }
 
+/* Which of vk_perf.emulated the event counts: KVM knows instructions and branches. */
+static u8 vk_emulated_mask(const struct vk_perf *p, const struct vpmu_event_attr *attr)
+{
+	u64 select = attr->select & (vpmu_event_name_bits(p->provider.model) | VPMU_EVTSEL_CONDITION);
+	u8 rings = (attr->banks & VPMU_BANKS_USER ? 1 : 0) | (attr->banks & VPMU_BANKS_KERNEL ? 2 : 0);
+
+	if (!p->emulates || attr->fixed >= 0)
+		return 0;
+	if (select == VK_EVENT_INSTRUCTIONS)
+		return rings << VK_EMULATED_INSTRUCTIONS;
+	return select == VK_EVENT_BRANCHES ? rings << VK_EMULATED_BRANCHES : 0;
+}
+
 static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 		     const struct vpmu_event_attr *attr)
 {
@@ -200,6 +224,7 @@ static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 	e->head.provider = provider;
 	e->head.quality = VPMU_QUALITY_EXACT;
 	e->attr = *attr;
+	e->emulated = vk_emulated_mask(p, attr);
 	ret = vk_bound(p) ? vk_make(p, e) : 0;
 	if (ret) {
 		vk_put_counter(vk_vm_of_perf(p), e);
@@ -224,13 +249,50 @@ static enum vpmu_event_state vk_state(const struct vpmu_event *ev)
 	return state == PERF_EVENT_STATE_INACTIVE ? VPMU_EVENT_INACTIVE : VPMU_EVENT_ERROR;
 }
 
+static u64 vk_emulated_sum(const struct vk_perf *p, const struct vk_event *e)
+{
+	u64 sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(p->emulated); i++)
+		if (e->emulated >> i & 1)
+			sum += READ_ONCE(p->emulated[i]);
+	return sum;
+}
+
+/*
+ * Count the instructions that KVM has executed for the guest since the last look, unless
+ * the event has no counter. While its thread is off the CPU every event is inactive.
+ */
+static void vk_take_emulated(struct vk_perf *p, struct vk_event *e)
+{
+	u64 sum, n;
+	int state;
+
+	if (!e->emulated)
+		return;
+	sum = vk_emulated_sum(p, e);
+	n = sum - e->emulated_seen;
+	e->emulated_seen = sum;
+	if (!n || !e->enabled || !e->pe)
+		return;
+	state = READ_ONCE(e->pe->state);
+	if (state < PERF_EVENT_STATE_INACTIVE ||
+	    (state == PERF_EVENT_STATE_INACTIVE && p->task == current))
+		return;
+	e->emulated_count += n;
+	e->debt += n;
+}
+
 static uint64_t vk_read(struct vpmu_event *ev)
 {
 	struct vk_event *e = vk_event_of(ev);
 
 	if (!e->pe)
 		return e->count;
-	return e->count + perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
+	vk_take_emulated(vk_perf_of(ev->provider), e);
+	return e->count + e->emulated_count +
+	       perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
 }
 
 /*
@@ -252,6 +314,8 @@ static uint64_t vk_running(struct vpmu_event *ev)
 	struct vk_event *e = vk_event_of(ev);
 	u64 ran = e->ran;
 
+	if (e->enabled && !vk_perf_of(ev->provider)->depth)
+		(void)vk_read(ev);
 	if (e->enabled)
 		ran += vk_ran(vk_perf_of(ev->provider), e, vk_state(ev) == VPMU_EVENT_ERROR);
 	e->seen = max(e->seen, ran);
@@ -266,6 +330,7 @@ static void vk_disable(struct vpmu_event *ev)
 
 	if (!e->enabled)
 		return;
+	vk_take_emulated(p, e);
 	if (e->pe)
 		perf_event_disable(e->pe);
 	vk_read(ev);
@@ -274,13 +339,24 @@ static void vk_disable(struct vpmu_event *ev)
 	p->n_enabled--;
 }
 
+/* An overflow that is farther away than this is not brought about by KVM's instructions. */
+#define VK_NEAR	(1ll << 40)
+
+static void vk_note_near(struct vk_perf *p, const struct vk_event *e)
+{
+	if (e->emulated && e->pe && e->attr.period && local64_read(&e->pe->hw.period_left) < VK_NEAR)
+		p->near |= e->emulated;
+}
+
 /* The event is enabled for its owner; enable the perf event too. */
 static void vk_go(struct vk_perf *p, struct vk_event *e)
 {
+	e->emulated_seen = vk_emulated_sum(p, e);
 	vk_read(&e->head);
 	e->enabled_base = e->enabled_ns;
 	e->running_base = e->running_ns;
 	e->since = p->now;
+	vk_note_near(p, e);
 	if (e->pe)
 		perf_event_enable(e->pe);
 }
@@ -313,9 +389,12 @@ static void vk_arm(struct vpmu_event *ev, uint64_t left)
 		e->left = left;
 		return;
 	}
+	vk_take_emulated(vk_perf_of(ev->provider), e);
+	e->debt = 0;
 	if (e->enabled)
 		perf_event_disable(e->pe);
 	local64_set(&e->pe->hw.period_left, left);
+	vk_note_near(vk_perf_of(ev->provider), e);
 	if (e->enabled)
 		perf_event_enable(e->pe);
 }
@@ -359,6 +438,8 @@ static uint64_t vk_clock(struct vpmu_provider *provider, bool hold)
 {
 	struct vk_perf *p = vk_perf_of(provider);
 
+	if (!p->depth)
+		vk_tick(p);
 	if (hold == p->held)
 		return p->now;
 	p->held = hold;
@@ -413,6 +494,49 @@ void vk_perf_poll(struct vk_perf *p)
 		e->told = state;
 		if (e->head.changed)
 			e->head.changed(&e->head);
+	}
+}
+
+bool vk_perf_emulated(struct vk_perf *p, bool branch, bool kernel)
+{
+	unsigned int i = (branch ? VK_EMULATED_BRANCHES : VK_EMULATED_INSTRUCTIONS) + kernel;
+
+	WRITE_ONCE(p->emulated[i], p->emulated[i] + 1);
+	return READ_ONCE(p->near) >> i & 1;
+}
+
+/* What KVM has executed for the guest brings the event's overflow nearer. */
+static void vk_pay(struct vk_event *e)
+{
+	s64 left;
+
+	perf_event_disable(e->pe);
+	left = local64_read(&e->pe->hw.period_left) - (s64)e->debt;
+	e->debt = 0;
+	if (left <= 0) {
+		left = max_t(s64, left + e->attr.period, 1);
+		if (e->head.overflowed)
+			e->head.overflowed(&e->head);
+	}
+	local64_set(&e->pe->hw.period_left, left);
+	perf_event_enable(e->pe);
+}
+
+void vk_perf_settle(struct vk_perf *p)
+{
+	struct vk_event *e;
+
+	if (!p->near)
+		return;
+	WRITE_ONCE(p->near, 0);
+	list_for_each_entry(e, &p->events, list) {
+		if (!e->emulated || !e->enabled || !e->pe || !e->attr.period)
+			continue;
+		vk_take_emulated(p, e);
+		if (e->debt && vk_state(&e->head) == VPMU_EVENT_ACTIVE &&
+		    local64_read(&e->pe->hw.period_left) < VK_NEAR)
+			vk_pay(e);
+		vk_note_near(p, e);
 	}
 }
 
@@ -471,14 +595,17 @@ static void vk_unmake(struct vk_perf *p, struct vk_event *e)
 {
 	bool error = vk_state(&e->head) == VPMU_EVENT_ERROR;
 
+	vk_take_emulated(p, e);
 	perf_event_disable(e->pe);
 	e->count = vk_read(&e->head);
+	e->emulated_count = 0;
 	if (e->enabled) {
 		e->ran += vk_ran(p, e, error);
 		e->since = p->now;
 	}
 	if (e->attr.period)
-		e->left = max_t(s64, local64_read(&e->pe->hw.period_left), 1);
+		e->left = max_t(s64, local64_read(&e->pe->hw.period_left) - (s64)e->debt, 1);
+	e->debt = 0;
 	perf_event_release_kernel(e->pe);
 	e->pe = NULL;
 	e->stopped = false;

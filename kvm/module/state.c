@@ -21,7 +21,7 @@
  * first vCPU's mutex stands for all. They are only tried, never waited for, so they need
  * no order.
  */
-static void vk_unlock_vcpus(struct kvm *kvm, unsigned long n)
+void vk_unlock_vcpus(struct kvm *kvm, unsigned long n)
 {
 	struct kvm_vcpu *vcpu;
 	unsigned long i;
@@ -36,8 +36,7 @@ static void vk_unlock_vcpus(struct kvm *kvm, unsigned long n)
 	mutex_unlock(&kvm->lock);
 }
 
-/* Lock all vCPUs, so that none runs and none is created. */
-static int vk_lock_vcpus(struct kvm *kvm, struct vpmu_error *why)
+int vk_lock_vcpus(struct kvm *kvm, struct vpmu_error *why)
 {
 	struct kvm_vcpu *vcpu;
 	unsigned long i;

@@ -24,19 +24,30 @@ static void vk_show_events(struct seq_file *m, struct vk_vm *vm, struct vk_vcpu 
 	}
 }
 
+static void vk_show_arch(struct seq_file *m, const struct vk_vcpu *c)
+{
+	seq_printf(m, "  vcpu %u rdmsr %llu wrmsr %llu rdpmc %llu services %llu overflows %llu pmis %llu\n",
+		   c->number, c->n_rdmsr, c->n_wrmsr, c->n_rdpmc, c->n_services,
+		   (u64)atomic64_read(&c->n_overflows), c->n_nmis);
+}
+
 static void vk_show_vm(struct seq_file *m, struct vk_vm *vm)
 {
 	struct vk_vcpu *any = NULL;
 	unsigned int i;
 
 	lockdep_assert_held(&vk_mutex);
-	seq_printf(m, "vm %d\n", vm->pid);
+	seq_printf(m, "vm %d%s\n", vm->pid, vm->arch ? " architectural" : "");
 	for (i = 0; i < vm->n_vcpus; i++) {
 		/* Pairs with smp_store_release() in vk_vcpu_new(). */
 		struct vk_vcpu *c = smp_load_acquire(&vm->vcpu[i]);
 
 		if (!c)
 			continue;
+		if (c->arch) {
+			vk_show_arch(m, c);
+			continue;
+		}
 		any = c;
 		seq_printf(m, "  vcpu %u calls %llu services %llu overflows %llu nmis %llu\n", i,
 			   c->n_calls, c->n_services, (u64)atomic64_read(&c->n_overflows),

@@ -43,6 +43,16 @@ static struct vk_vcpu *vk_find_vcpu(struct kvm_vcpu *vcpu)
 	return smp_load_acquire(&vm->vcpu[vcpu->vcpu_idx]);
 }
 
+struct vk_vcpu *vk_arch_find(struct kvm_vcpu *vcpu)
+{
+	struct vk_vcpu *c;
+
+	rcu_read_lock_sched_notrace();
+	c = vk_find_vcpu(vcpu);
+	rcu_read_unlock_sched_notrace();
+	return c && c->arch ? c : NULL;
+}
+
 /* The vCPU stays as long as its thread is in the module. */
 static struct vk_vcpu *vk_find(struct kvm_vcpu *vcpu)
 {
@@ -96,7 +106,7 @@ static enum hrtimer_restart vk_slice_over(struct hrtimer *timer)
 }
 
 /* While vk_slice_over() returns on another CPU, the timer is active, but not queued. */
-static void vk_start_slice(struct vk_vcpu *c)
+void vk_start_slice(struct vk_vcpu *c)
 {
 	if (!hrtimer_is_queued(&c->slice))
 		hrtimer_start(&c->slice, ns_to_ktime(VK_SLICE_NS), HRTIMER_MODE_REL);
@@ -108,9 +118,16 @@ static void vk_start_slice(struct vk_vcpu *c)
 void vk_run(struct kvm_vcpu *vcpu)
 {
 	enum vk_thread has = vk_thread_has(vcpu);
+	struct vk_vcpu *c;
 
-	if (has == VK_THREAD_OWN || (has == VK_THREAD_FREE && !vk_find_vcpu(vcpu)))
+	if (has == VK_THREAD_OWN) {
+		c = vk_find_vcpu(vcpu);
+		if (!c || !c->arch || !vk_arch_due(c))
+			return;
+	} else if (has == VK_THREAD_FREE && !vk_find_vcpu(vcpu) &&
+		   !vk_arch_wanted(vk_vm_find(vcpu->kvm), vcpu)) {
 		return;
+	}
 	kvm_make_request(KVM_REQ_PMU, vcpu);
 }
 
@@ -121,11 +138,15 @@ bool vk_due(struct kvm_vcpu *vcpu)
 
 	if (has == VK_THREAD_TAKEN)
 		return true;
-	return c && (has == VK_THREAD_FREE || atomic_read(&c->pending) || vk_filter_due(c->vm));
+	if (!c)
+		return vk_arch_wanted(vk_vm_find(vcpu->kvm), vcpu);
+	if (c->arch && vk_arch_due(c))
+		return true;
+	return has == VK_THREAD_FREE || atomic_read(&c->pending) || vk_filter_due(c->vm);
 }
 
 /* In SMM, and while a vCPU runs a nested guest, its CR0 is not that of its system. */
-static bool vk_in_system(const struct kvm_vcpu *vcpu)
+bool vk_in_system(const struct kvm_vcpu *vcpu)
 {
 	return !(vcpu->arch.hflags & (HF_GUEST_MASK | HF_SMM_MASK));
 }
@@ -163,36 +184,48 @@ static void vk_heed_filter(struct vk_vcpu *c)
 	vpmu_pv_refilter(c->pv);
 }
 
-void vk_serve(struct kvm_vcpu *vcpu)
+/* The part of a service that is the paravirtual PMU's. Returns whether to start a slice. */
+static bool vk_pv_serve(struct vk_vcpu *c, int why)
+{
+	lockdep_assert_held(&c->perf.lock);
+	if (vk_check_reset(c))
+		return false;
+	vk_heed_filter(c);
+	vk_perf_poll(&c->perf);
+	vpmu_pv_service(c->pv);
+	return why & VK_SLICE && vpmu_pv_slice(c->pv);
+}
+
+bool vk_serve(struct kvm_vcpu *vcpu)
 {
 	struct vk_vcpu *c = vk_find(vcpu);
-	bool again = false;
+	bool again;
 	int why;
 
 	vk_perf_evict(vcpu);
+	if (!c && vk_arch_wanted(vk_vm_of(vcpu->kvm), vcpu)) {
+		c = vk_arch_attach(vcpu);
+		if (!c)
+			return false; /* otherwise KVM would come here again at once */
+	}
 	if (!c)
-		return;
+		return true;
 	why = atomic_xchg(&c->pending, 0);
 	mutex_lock(&c->perf.lock);
 	c->n_services++;
 	(void)vk_perf_bind(&c->perf); /* otherwise enabled events are in error */
-	if (!vk_check_reset(c)) {
-		vk_heed_filter(c);
-		vk_perf_poll(&c->perf);
-		vpmu_pv_service(c->pv);
-		if (why & VK_SLICE)
-			again = vpmu_pv_slice(c->pv);
-	}
+	again = c->arch ? vk_arch_serve(c, why) : vk_pv_serve(c, why);
 	again |= c->perf.n_enabled;
 	mutex_unlock(&c->perf.lock);
 	vk_flush_dirty(c);
 	if (again)
 		vk_start_slice(c);
+	return !c->arch || !vk_arch_quiet(vcpu);
 }
 
 /* Hooks of the library */
 
-static void vk_kick(void *ctx)
+void vk_kick(void *ctx)
 {
 	struct vk_vcpu *c = ctx;
 
@@ -260,7 +293,7 @@ static struct vpmu_pv_config vk_config(const struct kvm *kvm)
 
 static void vk_vm_end_work(struct work_struct *work);
 
-static struct vk_vm *vk_vm_of(const struct kvm *kvm)
+struct vk_vm *vk_vm_of(const struct kvm *kvm)
 {
 	struct vk_vm *vm;
 
@@ -296,15 +329,17 @@ static int vk_vm_init_pv(struct vk_vm *vm, struct vpmu_pv_config *cfg, struct vp
 
 static void vk_vm_free(struct vk_vm *vm)
 {
+	vk_arch_free(vm->arch);
 	kvfree(vm->pv);
 	kvfree(vm);
 }
 
-/* Allocate a VM, which is not in vk_vms yet. @allow: it has a PMU. */
-static struct vk_vm *vk_vm_alloc(struct kvm *kvm, bool allow, struct vpmu_error *why)
+/* Allocate a VM, which is not in vk_vms yet. @allow, @arch: it has a PMU. */
+static struct vk_vm *vk_vm_alloc(struct kvm *kvm, bool allow, struct vk_arch *arch,
+				 struct vpmu_error *why)
 {
 	struct vpmu_pv_config cfg = vk_config(kvm);
-	unsigned int n_vcpus = allow ? cfg.n_vcpus : 0;
+	unsigned int n_vcpus = allow || arch ? cfg.n_vcpus : 0;
 	struct vk_vm *vm = vk_fails() ? NULL :
 		kvzalloc(struct_size(vm, vcpu, n_vcpus), GFP_KERNEL_ACCOUNT);
 
@@ -318,6 +353,7 @@ static struct vk_vm *vk_vm_alloc(struct kvm *kvm, bool allow, struct vpmu_error 
 	hash_init(vm->maps);
 	INIT_WORK(&vm->end, vk_vm_end_work);
 	vk_filter_init(vm);
+	vm->arch = arch;
 	if (allow && vk_vm_init_pv(vm, &cfg, why)) {
 		vk_vm_free(vm);
 		return NULL;
@@ -336,9 +372,9 @@ static int vk_vm_publish(struct vk_vm *vm, struct vpmu_error *why)
 	mutex_lock(&vk_mutex);
 	if (vk_vm_of(vm->kvm))
 		ret = -EEXIST;
-	else if (vm->pv && !vk_vm_room(why))
+	else if (vm->n_vcpus && !vk_vm_room(why))
 		ret = -ENOSPC;
-	if (!ret && vm->pv) {
+	if (!ret && vm->n_vcpus) {
 		list_add_tail(&vm->list, &vk_all);
 		WRITE_ONCE(vk_n_vms, vk_n_vms + 1);
 	}
@@ -363,7 +399,7 @@ static struct vk_vm *vk_vm_get(struct kvm *kvm, bool allow, struct vpmu_error *w
 
 	if (vm || (allow && !vk_vm_room(why)))
 		return vm;
-	vm = vk_vm_alloc(kvm, allow, why);
+	vm = vk_vm_alloc(kvm, allow, NULL, why);
 	if (!vm)
 		return NULL;
 	ret = vk_vm_publish(vm, why);
@@ -373,26 +409,49 @@ static struct vk_vm *vk_vm_get(struct kvm *kvm, bool allow, struct vpmu_error *w
 	return ret == -EEXIST ? vk_vm_of(kvm) : NULL;
 }
 
+int vk_vm_give(struct kvm *kvm, struct vk_arch *arch, struct vpmu_error *why)
+{
+	struct vk_vm *vm = vk_vm_room(why) ? vk_vm_alloc(kvm, false, arch, why) : NULL;
+	int ret;
+
+	if (!vm)
+		return why->what ? -ENOSPC : -ENOMEM;
+	ret = vk_vm_publish(vm, why);
+	if (ret) {
+		vm->arch = NULL;
+		vk_vm_free(vm);
+	}
+	return ret;
+}
+
 static void vk_vcpu_free(struct vk_vcpu *c)
 {
+	vk_arch_vcpu_fini(c);
 	vk_perf_fini(&c->perf);
 	kvfree(c->pv);
 	kfree_rcu(c, rcu);
 }
 
-/*
- * @bind: the caller is on the vCPU's thread; otherwise the thread is not known yet.
- *        vcpu->mutex is held, so there is one such call at a time for each vCPU.
- */
-static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
-				   struct vpmu_error *why)
+static int vk_pv_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 {
-	struct vpmu_pv_config cfg = vk_config(vcpu->kvm);
+	struct vpmu_pv_config cfg = vk_config(c->vcpu->kvm);
 	size_t vm_bytes, vcpu_bytes;
+
+	if (vpmu_pv_size(&cfg, &vk_perf_ops, &vm_bytes, &vcpu_bytes, why))
+		return -EINVAL;
+	c->pv = vk_fails() ? NULL : kvzalloc(vcpu_bytes, GFP_KERNEL_ACCOUNT);
+	if (!c->pv)
+		return -ENOMEM;
+	return vpmu_pv_init(c->pv, c->vm->pv, c->number, &c->perf.provider, &vk_ops, c);
+}
+
+/* vcpu->mutex is held, so there is one such call at a time for each vCPU. */
+struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
+			    struct vpmu_error *why)
+{
 	struct vk_vcpu *c;
 
-	if (vcpu->vcpu_idx >= vm->n_vcpus ||
-	    vpmu_pv_size(&cfg, &vk_perf_ops, &vm_bytes, &vcpu_bytes, why))
+	if (vcpu->vcpu_idx >= vm->n_vcpus)
 		return NULL;
 	c = vk_fails() ? NULL : kzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
 	if (!c)
@@ -405,9 +464,8 @@ static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool
 	hrtimer_init(&c->slice, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	c->slice.function = vk_slice_over;
 	vk_perf_init(&c->perf);
-	c->pv = vk_fails() ? NULL : kvzalloc(vcpu_bytes, GFP_KERNEL_ACCOUNT);
-	if (!c->pv || (bind && vk_perf_bind(&c->perf)) ||
-	    vpmu_pv_init(c->pv, vm->pv, c->number, &c->perf.provider, &vk_ops, c)) {
+	if ((bind && vk_perf_bind(&c->perf)) ||
+	    (vm->arch ? vk_arch_vcpu_init(c, why) : vk_pv_vcpu_init(c, why))) {
 		vk_vcpu_free(c);
 		return NULL;
 	}
@@ -420,8 +478,7 @@ static struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool
 	return c;
 }
 
-/* May a VM that is not known yet have a PMU? If not, @why gives the reason. */
-static bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why)
+bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why)
 {
 	if (vk_opt_in)
 		why->what = "its VMM has not asked for one, which opt_in demands";
@@ -430,7 +487,7 @@ static bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why)
 	return !why->what;
 }
 
-static void vk_warn(const struct vpmu_error *why)
+void vk_warn(const struct vpmu_error *why)
 {
 	if (why->asked || why->available)
 		pr_warn_ratelimited("process %d gets no PMU for its guest: %s, %llu of %llu\n",
@@ -448,7 +505,7 @@ static struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
 	struct vk_vcpu *c = NULL;
 
 	if (vm && !vm->pv)
-		return NULL; /* by REFUSE, and its caller knows that */
+		return NULL; /* by REFUSE or ARCH, and its caller knows that */
 	if (vm || vk_may_have(vcpu->kvm, &why))
 		vm = vk_vm_get(vcpu->kvm, true, &why);
 	if (vm && vm->pv)
@@ -480,7 +537,8 @@ struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
 	if (!vm)
 		return ERR_PTR(why->what ? -ENOSPC : -ENOMEM);
 	if (!vm->pv) {
-		why->what = "the guest is refused a PMU";
+		why->what = vm->arch ? "the state of an architectural PMU is not saved" :
+				       "the guest is refused a PMU";
 		return ERR_PTR(-EACCES);
 	}
 	kvm_for_each_vcpu(i, vcpu, kvm)
@@ -495,9 +553,10 @@ int vk_decide(struct kvm *kvm, bool allow, struct vpmu_error *why)
 
 	if (!vm)
 		return why->what ? -ENOSPC : -ENOMEM;
-	if (!vm->pv == !allow)
+	if (!vm->arch && !vm->pv == !allow)
 		return 0;
-	why->what = allow ? "the guest has been refused a PMU already" :
+	why->what = vm->arch ? "the guest has an architectural PMU already" :
+		    allow ? "the guest has been refused a PMU already" :
 			    "the guest has a PMU already";
 	return -EBUSY;
 }
@@ -542,7 +601,7 @@ void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)
 	if (call->long_mode && call->nr != VPMU_PV_HYPERCALL)
 		return;
 	c = vk_find(vcpu) ?: vk_attach(vcpu);
-	if (!c)
+	if (!c || !c->pv)
 		return;
 	mutex_lock(&c->perf.lock);
 	(void)vk_perf_bind(&c->perf);
@@ -571,7 +630,7 @@ static void vk_vm_end(struct vk_vm *vm, bool tell)
 	unsigned int i;
 
 	mutex_lock(&vk_mutex);
-	if (vm->pv) {
+	if (vm->n_vcpus) {
 		list_del(&vm->list);
 		WRITE_ONCE(vk_n_vms, vk_n_vms - 1);
 	}
@@ -582,7 +641,7 @@ static void vk_vm_end(struct vk_vm *vm, bool tell)
 		if (!c)
 			continue;
 		hrtimer_cancel(&c->slice);
-		if (tell)
+		if (tell && c->pv)
 			vpmu_pv_withdraw(c->pv);
 		trace_vpmu_kvm_detach(c);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * /dev/vpmu_kvm, for VMMs and operators: decides which VMs have the paravirtual PMU that
- * vpmu_kvm.ko serves, and saves and loads its state. The caller needs the VM's file. See
+ * /dev/vpmu_kvm, for VMMs and operators: decides which VMs have a PMU that vpmu_kvm.ko
+ * serves, and which one, and saves and loads its state. The caller needs the VM's file. See
  * docs/KVM-HOST.md, "Who has a PMU" and "Live migration".
  */
 #ifndef VPMU_KVM_MODULE_H
@@ -63,5 +63,33 @@ struct vpmu_kvm_state {
  */
 #define VPMU_KVM_ALLOW  _IOWR('V', 0x52, struct vpmu_kvm_state)
 #define VPMU_KVM_REFUSE _IOWR('V', 0x53, struct vpmu_kvm_state)
+
+struct vpmu_kvm_arch {
+	__u32 size;         /* sizeof(struct vpmu_kvm_arch) */
+	__s32 vm;           /* the VM's file, from KVM_CREATE_VM */
+	/*
+	 * What is wanted, and on return what is given. 0: the most that there is.
+	 * capabilities: VPMU_CAP_* of vpmu/msr.h.
+	 */
+	__u32 version;      /* AMD: 2 is PerfMonV2 */
+	__u32 n_gp;
+	__u32 n_fixed;
+	__u32 reserved;     /* 0 */
+	__u64 capabilities;
+	__u64 asked;        /* amount that was asked for, if a limit was reached */
+	__u64 available;    /* amount that is available */
+	char why[88];       /* with an error: the reason; or empty */
+};
+
+/*
+ * Give the VM an architectural PMU in place of KVM's own, before its first vCPU runs and
+ * while none is in another ioctl. It has it as long as it lives, has no paravirtual one,
+ * and keeps the module loaded.
+ *
+ * Returns 0, also if the VM has the same already; EOPNOTSUPP: this host cannot give that;
+ * EBUSY: the guest has run, has another PMU, or has been refused one; ENOSPC, ENOMEM: a
+ * limit; EBADF, EINVAL: as above. Nothing has changed then.
+ */
+#define VPMU_KVM_ARCH _IOWR('V', 0x54, struct vpmu_kvm_arch)
 
 #endif /* VPMU_KVM_MODULE_H */

@@ -4,6 +4,8 @@
  *
  *	main.c      load and unload, limits
  *	hook.c      the entry points from KVM, by ftrace
+ *	arch.c      the architectural PMU of VMs that ask for it
+ *	arch_hook.c where it takes the place of KVM's own
  *	vm.c        VMs and vCPUs: created by their first hypercall, freed with KVM's
  *	thread.c    threads: which vCPU's events each thread has
  *	filter.c    the limits that a VMM sets its guest
@@ -47,9 +49,13 @@
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
 
+#include <vpmu/arch.h>
 #include <vpmu/pv.h>
 
 struct perf_event;
+struct vk_arch;
+struct vk_arch_filter;
+struct vpmu_kvm_arch;
 struct vk_vm;
 struct vpmu_kvm_state;
 
@@ -69,7 +75,18 @@ struct vk_perf {
 	unsigned int depth;          /* nesting depth of batches */
 	unsigned int n_enabled;
 	struct list_head events;     /* struct vk_event */
+	/*
+	 * The instructions that KVM executes in place of the guest are counted as well, as
+	 * KVM's own PMU does: by kind, and in each kind user's and kernel's.
+	 */
+	bool emulates;
+	u8 near;                     /* those of emulated that may bring about an overflow */
+	u64 emulated[4];             /* written by the vCPU's thread alone, without the lock */
 };
+
+/* Indices into vk_perf.emulated, and + 1 in the kernel. */
+#define VK_EMULATED_INSTRUCTIONS	0
+#define VK_EMULATED_BRANCHES		2
 
 /* A call writes its own page and the vCPU's slot page; SETUP changes the latter. */
 #define VK_DIRTY	4
@@ -91,11 +108,14 @@ struct vk_vcpu {
 	gfn_t dirty[VK_DIRTY];       /* pages to be logged at the end of a call or service */
 	unsigned int n_dirty;
 	struct vk_perf perf;
-	struct vpmu_pv *pv;
+	struct vpmu_pv *pv;          /* one of both is NULL: a guest has one PMU */
+	struct vpmu_arch *arch;
+	struct vk_arch_filter *filter; /* in force for arch; NULL: none */
 	struct rcu_head rcu;
 	/* Statistics for debugfs; each has a single writer. */
 	u64 n_calls, n_services, n_nmis;
 	atomic64_t n_overflows;
+	u64 n_rdmsr, n_wrmsr, n_rdpmc; /* of arch */
 };
 
 struct vk_vm {
@@ -107,13 +127,15 @@ struct vk_vm {
 	struct mutex lock;           /* vpmu_ops.lock; also protects maps and the filter */
 	DECLARE_HASHTABLE(maps, 6);
 	struct work_struct end;
-	struct vpmu_pv_vm *pv;       /* NULL: the VM is refused a PMU, and has no vCPUs */
+	/* One of both; neither: the VM is refused a PMU, and has no vCPUs. */
+	struct vpmu_pv_vm *pv;
+	struct vk_arch *arch;
 	atomic_t n_own;              /* counters of its share that are in use */
 	struct vpmu_filter filter;   /* KVM's filter as last seen, under lock */
 	u64 filter_events[VPMU_FILTER_EVENTS_MAX];
 	const void *filter_seen;     /* KVM's pointer to the filter at that time */
 	unsigned int filter_changes;
-	unsigned int n_vcpus;
+	unsigned int n_vcpus;        /* 0: the VM is refused a PMU */
 	struct vk_vcpu *vcpu[];      /* by vcpu_idx */
 };
 
@@ -183,11 +205,49 @@ void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call);
 /** KVM_RUN begins on this thread. Without preemption. */
 void vk_run(struct kvm_vcpu *vcpu);
 
+/** The architectural PMU of @vcpu, or NULL. Without preemption, or on its own thread. */
+struct vk_vcpu *vk_arch_find(struct kvm_vcpu *vcpu);
+
+/** The VM of @kvm, or NULL. */
+struct vk_vm *vk_vm_of(const struct kvm *kvm);
+
+/**
+ * Give a VM that is not known yet the architectural PMU @arch, which is the VM's from then
+ * on. May sleep. Returns 0; -EEXIST: it is known; -ENOSPC or -ENOMEM, with @why if a limit
+ * was reached; then @arch is still the caller's.
+ */
+int vk_vm_give(struct kvm *kvm, struct vk_arch *arch, struct vpmu_error *why);
+
+/**
+ * Create a vCPU, of either kind. @bind: the caller is on its thread. NULL, with @why if
+ * a limit was reached. vcpu->mutex is held. May sleep.
+ */
+struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
+			    struct vpmu_error *why);
+
+/** May a VM that is not known yet have a PMU? If not, @why gives the reason. */
+bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why);
+
+/** Complain that this process's guest gets no PMU. */
+void vk_warn(const struct vpmu_error *why);
+
+/** Have a slice timer expire. On the vCPU's thread. */
+void vk_start_slice(struct vk_vcpu *c);
+
+/** Request a service, by an irq_work: vpmu_ops.kick. */
+void vk_kick(void *ctx);
+
+/** SMM, and nested guests, have another CR0 than the system. */
+bool vk_in_system(const struct kvm_vcpu *vcpu);
+
 /** Is a service due? On the vCPU's thread, without preemption. */
 bool vk_due(struct kvm_vcpu *vcpu);
 
-/** Run the second halves. On the vCPU's thread, where KVM handles requests; may sleep. */
-void vk_serve(struct kvm_vcpu *vcpu);
+/**
+ * Run the second halves. On the vCPU's thread, where KVM handles requests; may sleep.
+ * Returns whether KVM's own function has something to do.
+ */
+bool vk_serve(struct kvm_vcpu *vcpu);
 
 /** KVM is about to free @kvm, none of whose vCPUs can run. Does not sleep. */
 void vk_vm_gone(struct kvm *kvm);
@@ -271,6 +331,61 @@ void vk_perf_poll(struct vk_perf *p);
 /** Can this host count instructions of guests at all? Returns 0, or perf's error. */
 int vk_perf_probe(void);
 
+/** KVM has executed an instruction for the guest. Returns whether a service has to follow. */
+bool vk_perf_emulated(struct vk_perf *p, bool branch, bool kernel);
+
+/** Let these instructions bring overflows nearer. In a service. */
+void vk_perf_settle(struct vk_perf *p);
+
+/* arch.c: the architectural PMU. All may sleep, unless noted. */
+extern bool vk_arch_default; /* VMs whose VMM does not ask have it too */
+
+/** Find out what this host can offer. Returns 0, or a negative errno after a pr_err. */
+int vk_arch_init(void);
+
+/** From now on VMs are given it by the module's parameter: loading cannot fail any more. */
+void vk_arch_begin(void);
+void vk_arch_exit(void);
+
+/** Answer the ioctl of this name. Returns 0, or a negative errno with @why. */
+int vk_arch_decide(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why);
+
+void vk_arch_free(struct vk_arch *arch);
+
+/** Is this vCPU, which the module does not know, still to get its PMU? Does not sleep. */
+bool vk_arch_wanted(const struct vk_vm *vm, const struct kvm_vcpu *vcpu);
+
+/** Give it to it, before it first enters its guest. On its thread. Or returns NULL. */
+struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu);
+
+/** The part of vk_vcpu_new() and of its end. */
+int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why);
+void vk_arch_vcpu_fini(struct vk_vcpu *c);
+
+/** Is a service due besides what is pending? Does not sleep. */
+bool vk_arch_due(const struct vk_vcpu *c);
+
+/** The part of vk_serve(), under vk_perf.lock. Returns whether to start a slice. */
+bool vk_arch_serve(struct vk_vcpu *c, int why);
+
+/** Has KVM's own PMU nothing to do? Does not sleep. */
+bool vk_arch_quiet(const struct kvm_vcpu *vcpu);
+
+/* In place of KVM's functions; @c is found by vk_arch_find(). */
+int vk_arch_rdmsr(struct vk_vcpu *c, struct msr_data *msr);
+int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr);
+int vk_arch_rdpmc(struct vk_vcpu *c, unsigned int idx, u64 *data);
+void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *regs, bool *found);
+
+/** KVM has executed an instruction. Does not sleep; perhaps with interrupts off. */
+void vk_arch_emulated(struct vk_vcpu *c, bool branch);
+
+/* arch_hook.c */
+
+/** Hook what the architectural PMU needs, for one more user. Returns 0, or an errno. */
+int vk_arch_hooks_get(void);
+void vk_arch_hooks_put(void);
+
 /* device.c */
 
 /** Create the node in /dev. Returns 0, or a negative errno after a pr_err. */
@@ -284,6 +399,15 @@ void vk_device_exit(void);
  */
 int vk_save(struct kvm *kvm, struct vpmu_kvm_state *io, struct vpmu_error *why);
 int vk_load(struct kvm *kvm, const struct vpmu_kvm_state *io, struct vpmu_error *why);
+
+/**
+ * Lock all vCPUs of @kvm, so that none runs and none is created. Returns 0; -EINTR; -EBUSY
+ * with @why: one runs.
+ */
+int vk_lock_vcpus(struct kvm *kvm, struct vpmu_error *why);
+
+/** Unlock the first @n, or all with ULONG_MAX. */
+void vk_unlock_vcpus(struct kvm *kvm, unsigned long n);
 
 /* faults.c */
 #ifdef VPMU_KVM_FAULTS

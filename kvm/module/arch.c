@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The architectural PMU of a VM: lib/guest/arch*.c on perf.c's events, in place of KVM's
+ * own. A VM has it from before its first vCPU enters its guest until KVM frees it, and a
+ * guest never loses it: each such VM holds a reference to the module.
+ *
+ * A vCPU's MSRs, RDPMC and CPUID are handled on its thread, or by an ioctl of its VMM;
+ * always under vcpu->mutex, and here under vk_perf.lock.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/perf_event.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "trace.h"
+#include "vpmu-kvm-module.h"
+#include "vpmu_kvm.h"
+
+/* KVM exports it, and no header that is installed declares it. */
+bool kvm_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *edx, bool exact_only);
+
+static bool vk_arch_param;
+module_param_named(arch, vk_arch_param, bool, 0444);
+MODULE_PARM_DESC(arch, "VMs have the architectural PMU, without their VMM's asking (N)");
+
+/* What a VM is given. */
+struct vk_arch {
+	u8 version, n_gp;
+	u64 capabilities;
+	int (*get_cpl)(struct kvm_vcpu *vcpu);
+};
+
+/* A vCPU's own copy, as the VM's may change before this vCPU's next service. */
+struct vk_arch_filter {
+	struct vpmu_filter head;
+	u64 events[];
+};
+
+static const struct vpmu_filter vk_deny_all = {
+	.size = sizeof(vk_deny_all),
+	.action = VPMU_FILTER_ALLOW,
+};
+
+bool vk_arch_default;
+static const char *vk_arch_none;              /* why there is none on this host; or NULL */
+static struct vpmu_model vk_arch_model;       /* the host's, with PerfMonV2 */
+static unsigned int vk_host_gp;               /* counters of this host's CPUs */
+static void (*vk_deliver_pmi)(struct kvm_vcpu *vcpu);
+static void (*vk_process_nmi)(struct kvm_vcpu *vcpu);
+
+#define ENDBR64	0xfa1e0ff3
+
+/* The address of a function that its module does not export, to call it; or NULL. */
+static void *vk_symbol(const char *name)
+{
+	struct kprobe kp = { .symbol_name = name };
+	unsigned long at;
+
+	if (register_kprobe(&kp))
+		return NULL;
+	at = (unsigned long)kp.addr;
+	unregister_kprobe(&kp);
+	/* With CONFIG_X86_KERNEL_IBT the probe is after it, and a call has to meet it. */
+	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT) && *(u32 *)(at - 4) == ENDBR64)
+		at -= 4;
+	return (void *)at;
+}
+
+/* Hooks of the library */
+
+/*
+ * The local APIC gets the interrupt, and KVM sees its NMI, before KVM looks for other
+ * interrupts. KVM_REQ_PMI would do that since 6.7 only: before, KVM looks at NMIs first,
+ * and the sample of an interrupted instruction would name an interrupt's handler.
+ */
+static void vk_raise_pmi(void *ctx, bool mask)
+{
+	struct vk_vcpu *c = ctx;
+
+	if (!c->vcpu || kvm_get_running_vcpu() != c->vcpu)
+		return;
+	c->n_nmis++;
+	trace_vpmu_kvm_nmi(c);
+	vk_deliver_pmi(c->vcpu);
+	vk_process_nmi(c->vcpu);
+}
+
+static const struct vpmu_ops vk_arch_ops = {
+	.size = sizeof(vk_arch_ops),
+	.kick = vk_kick,
+	.raise_pmi = vk_raise_pmi,
+};
+
+/* What a VM is given */
+
+static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vpmu_provider *p,
+					      void *ctx)
+{
+	return (struct vpmu_arch_config) {
+		.size = sizeof(struct vpmu_arch_config),
+		.model = &vk_arch_model,
+		.version = a->version,
+		.n_gp = a->n_gp,
+		.n_fixed = -1,
+		.capabilities = a->capabilities,
+		.provider = p,
+		.ops = &vk_arch_ops,
+		.ctx = ctx,
+	};
+}
+
+/*
+ * A guest that counts on more counters than the CPU has would fault: RDPMC checks the
+ * number before it exits. So there are only four unless the CPU has all six.
+ */
+static int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpmu_error *why)
+{
+	bool ext = vk_host_gp >= 6 && vk_arch_model.capabilities & VPMU_CAP_AMD_EXT_CORE;
+	u64 offered = ext ? VPMU_CAP_AMD_EXT_CORE : 0;
+	struct vpmu_provider p = {
+		.ops = &vk_perf_ops, .model = &vk_arch_model, .n_gp = UINT_MAX, .n_fixed = UINT_MAX,
+		.time_hz = NSEC_PER_SEC,
+	};
+	struct vpmu_arch_config cfg;
+	size_t bytes;
+
+	*why = (struct vpmu_error){ "capabilities", want->capabilities, offered };
+	if (want->capabilities & ~offered)
+		return -EOPNOTSUPP;
+	*why = (struct vpmu_error){ "n_gp", want->n_gp, vk_host_gp };
+	if (want->n_gp > vk_host_gp)
+		return -EOPNOTSUPP;
+	*why = (struct vpmu_error){ "n_fixed", want->n_fixed, 0 };
+	if (want->n_fixed)
+		return -EOPNOTSUPP;
+	*why = (struct vpmu_error){ "version", want->version, ext ? 2 : 1 };
+	if (want->version > (ext ? 2 : 1))
+		return -EOPNOTSUPP;
+	*why = (struct vpmu_error){ };
+	a->version = want->version ?: ext ? 2 : 1;
+	a->capabilities = want->capabilities ?: offered;
+	a->n_gp = want->n_gp ?: a->capabilities ? min3(vk_host_gp, 6u, (u32)vk_arch_model.n_gp) : 4;
+	cfg = vk_arch_config(a, &p, NULL);
+	return vpmu_arch_size(&cfg, &bytes, why) ? -EOPNOTSUPP : 0;
+}
+
+void vk_arch_free(struct vk_arch *a)
+{
+	if (!a)
+		return;
+	kfree(a);
+	vk_arch_hooks_put();
+	module_put(THIS_MODULE);
+}
+
+/* A VM exists, so KVM's module for this CPU stays. */
+static struct vk_arch *vk_arch_new(const struct vpmu_kvm_arch *want, struct vpmu_error *why)
+{
+	struct vk_arch *a;
+	int ret;
+
+	why->what = vk_arch_none;
+	if (vk_arch_none)
+		return ERR_PTR(-EOPNOTSUPP);
+	a = vk_fails() ? NULL : kzalloc(sizeof(*a), GFP_KERNEL_ACCOUNT);
+	if (!a)
+		return ERR_PTR(-ENOMEM);
+	ret = vk_arch_plan(a, want, why);
+	if (ret)
+		goto err_free;
+	ret = -EOPNOTSUPP;
+	a->get_cpl = vk_symbol("svm_get_cpl");
+	why->what = "KVM has no svm_get_cpl that is found, or kprobes are locked";
+	if (!a->get_cpl)
+		goto err_free;
+	ret = -ENODEV;
+	why->what = "the module is being unloaded";
+	if (!try_module_get(THIS_MODULE))
+		goto err_free;
+	why->what = "KVM's functions cannot be hooked";
+	ret = vk_arch_hooks_get();
+	if (ret)
+		goto err_module;
+	why->what = NULL;
+	return a;
+
+err_module:
+	module_put(THIS_MODULE);
+err_free:
+	kfree(a);
+	return ERR_PTR(ret);
+}
+
+static bool vk_has_run(struct kvm *kvm)
+{
+	struct kvm_vcpu *vcpu;
+	unsigned long i;
+
+	kvm_for_each_vcpu(i, vcpu, kvm)
+		if (READ_ONCE(vcpu->arch.last_vmentry_cpu) != -1)
+			return true;
+	return false;
+}
+
+static int vk_arch_give(struct kvm *kvm, const struct vpmu_kvm_arch *want, struct vpmu_error *why)
+{
+	struct vk_arch *a = vk_arch_new(want, why);
+	int ret;
+
+	if (IS_ERR(a))
+		return PTR_ERR(a);
+	ret = vk_vm_give(kvm, a, why);
+	if (ret)
+		vk_arch_free(a);
+	return ret;
+}
+
+static bool vk_arch_has(const struct vk_arch *a, const struct vpmu_kvm_arch *want)
+{
+	return (!want->version || want->version == a->version) &&
+	       (!want->n_gp || want->n_gp == a->n_gp) && !want->n_fixed &&
+	       !(want->capabilities & ~a->capabilities);
+}
+
+static int vk_arch_decide_locked(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why)
+{
+	struct vk_vm *vm = vk_vm_of(kvm);
+	int ret = 0;
+
+	if (!vm && vk_has_run(kvm)) {
+		why->what = "the guest runs already";
+		return -EBUSY;
+	}
+	if (!vm)
+		ret = vk_arch_give(kvm, io, why);
+	if (ret)
+		return ret;
+	vm = vk_vm_of(kvm);
+	if (!vm->arch || !vk_arch_has(vm->arch, io)) {
+		why->what = vm->arch ? "the guest has another architectural PMU already" :
+			    vm->pv ? "the guest has a paravirtual PMU already" :
+				     "the guest has been refused a PMU already";
+		return -EBUSY;
+	}
+	io->version = vm->arch->version;
+	io->n_gp = vm->arch->n_gp;
+	io->n_fixed = 0;
+	io->capabilities = vm->arch->capabilities;
+	return 0;
+}
+
+int vk_arch_decide(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why)
+{
+	int ret = vk_lock_vcpus(kvm, why);
+
+	if (ret)
+		return ret;
+	ret = vk_arch_decide_locked(kvm, io, why);
+	vk_unlock_vcpus(kvm, ULONG_MAX);
+	return ret;
+}
+
+/* A vCPU gets it */
+
+bool vk_arch_wanted(const struct vk_vm *vm, const struct kvm_vcpu *vcpu)
+{
+	if (vm ? !vm->arch : !READ_ONCE(vk_arch_default))
+		return false;
+	return vcpu->arch.last_vmentry_cpu == -1;
+}
+
+/* The guest names its events after its CPU, and the host's perf counts those of its own. */
+static bool vk_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
+{
+	u32 eax = 0, ebx, ecx = 0, edx;
+
+	kvm_cpuid(vcpu, &eax, &ebx, &ecx, &edx, false);
+	if (vcpu->arch.guest_state_protected)
+		why->what = "the registers of its vCPUs are encrypted";
+	else if (ebx != 0x68747541 && ebx != 0x6f677948) /* "Auth", "Hygo" */
+		why->what = "its CPU is not AMD's, as the host's is";
+	return !why->what;
+}
+
+struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu)
+{
+	static const struct vpmu_kvm_arch any;
+	struct vk_vm *vm = vk_vm_of(vcpu->kvm);
+	struct vpmu_error why = { };
+	struct vk_vcpu *c = NULL;
+
+	if (!vm && vk_has_run(vcpu->kvm))
+		return NULL; /* since before the module was there */
+	if (vk_fits(vcpu, &why) && !vm && vk_may_have(vcpu->kvm, &why)) {
+		(void)vk_arch_give(vcpu->kvm, &any, &why);
+		vm = vk_vm_of(vcpu->kvm);
+	}
+	if (!why.what && vm && vm->arch)
+		c = vk_vcpu_new(vm, vcpu, true, &why);
+	if (!c)
+		vk_warn(&why);
+	return c;
+}
+
+/* The first block of a hypervisor's leaves that neither KVM nor the VMM uses. */
+static u32 vk_free_leaves(struct kvm_vcpu *vcpu)
+{
+	u32 base, eax, ebx, ecx, edx;
+
+	for (base = 0x40000100; base < 0x40001000; base += 0x100) {
+		eax = base;
+		ecx = 0;
+		if (!kvm_cpuid(vcpu, &eax, &ebx, &ecx, &edx, true))
+			return base;
+	}
+	return 0;
+}
+
+int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
+{
+	struct vpmu_arch_config cfg = vk_arch_config(c->vm->arch, &c->perf.provider, c);
+	struct vpmu_arch *arch;
+	size_t bytes;
+
+	c->perf.provider.model = &vk_arch_model;
+	c->perf.emulates = true;
+	cfg.cpuid_base = vk_free_leaves(c->vcpu);
+	if (vpmu_arch_size(&cfg, &bytes, why))
+		return -EINVAL;
+	arch = vk_fails() ? NULL : kvzalloc(bytes, GFP_KERNEL_ACCOUNT);
+	if (!arch)
+		return -ENOMEM;
+	if (vpmu_arch_init(arch, &cfg, why)) {
+		kvfree(arch);
+		return -EINVAL;
+	}
+	c->arch = arch;
+	return 0;
+}
+
+void vk_arch_vcpu_fini(struct vk_vcpu *c)
+{
+	if (c->arch)
+		vpmu_arch_reset(c->arch, false); /* its events are released */
+	kvfree(c->arch);
+	kvfree(c->filter);
+}
+
+/* Services */
+
+/* See vk_check_reset(). An INIT, which changes nothing here, clears c->paging first. */
+static bool vk_was_reset(const struct vk_vcpu *c)
+{
+	return READ_ONCE(c->paging) && vk_in_system(c->vcpu) && !(c->vcpu->arch.cr0 & X86_CR0_PG);
+}
+
+bool vk_arch_due(const struct vk_vcpu *c)
+{
+	return c->filter_changes != READ_ONCE(c->vm->filter_changes) || vk_was_reset(c);
+}
+
+bool vk_arch_quiet(const struct kvm_vcpu *vcpu)
+{
+	return bitmap_empty(vcpu->arch.pmu.reprogram_pmi, X86_PMC_IDX_MAX) &&
+	       !vcpu->arch.pmu.need_cleanup;
+}
+
+/* NULL: nothing is denied. An error pointer if there is no memory. */
+static struct vk_arch_filter *vk_filter_new(struct vk_vm *vm)
+{
+	struct vk_arch_filter *f = NULL;
+
+	mutex_lock(&vm->lock);
+	if (vm->filter.action != VPMU_FILTER_DENY || vm->filter.n_events || vm->filter.fixed_bitmap) {
+		f = vk_fails() ? NULL :
+			kvmalloc(struct_size(f, events, vm->filter.n_events), GFP_KERNEL_ACCOUNT);
+		if (f) {
+			f->head = vm->filter;
+			f->head.events = f->events;
+			memcpy(f->events, vm->filter_events, vm->filter.n_events * sizeof(u64));
+		}
+		f = f ?: ERR_PTR(-ENOMEM);
+	}
+	mutex_unlock(&vm->lock);
+	return f;
+}
+
+/* Where a filter cannot be put in force, nothing counts. */
+static void vk_arch_heed_filter(struct vk_vcpu *c)
+{
+	unsigned int changes = vk_filter_sync(c->vm);
+	struct vk_arch_filter *f;
+
+	if (c->filter_changes == changes)
+		return;
+	c->filter_changes = changes;
+	f = vk_filter_new(c->vm);
+	if (IS_ERR(f) || vpmu_arch_filter(c->arch, f ? &f->head : NULL)) {
+		(void)vpmu_arch_filter(c->arch, &vk_deny_all);
+		if (!IS_ERR_OR_NULL(f))
+			kvfree(f);
+		f = NULL;
+	}
+	kvfree(c->filter);
+	c->filter = f;
+}
+
+static void vk_note_paging(struct vk_vcpu *c)
+{
+	if (vk_in_system(c->vcpu) && c->vcpu->arch.cr0 & X86_CR0_PG)
+		WRITE_ONCE(c->paging, true);
+}
+
+bool vk_arch_serve(struct vk_vcpu *c, int why)
+{
+	lockdep_assert_held(&c->perf.lock);
+	if (vk_was_reset(c)) {
+		WRITE_ONCE(c->paging, false);
+		trace_vpmu_kvm_reset(c);
+		vpmu_arch_reset(c->arch, false);
+	}
+	vk_note_paging(c);
+	vk_arch_heed_filter(c);
+	vk_perf_settle(&c->perf);
+	vk_perf_poll(&c->perf);
+	vpmu_arch_service(c->arch);
+	return why & VK_SLICE && vpmu_arch_slice(c->arch);
+}
+
+/* In place of KVM's functions */
+
+int vk_arch_rdmsr(struct vk_vcpu *c, struct msr_data *msr)
+{
+	enum vpmu_result result;
+	u64 value = 0;
+
+	c->n_rdmsr++;
+	mutex_lock(&c->perf.lock);
+	if (!msr->host_initiated)
+		(void)vk_perf_bind(&c->perf);
+	result = vpmu_arch_rdmsr(c->arch, msr->index, &value);
+	mutex_unlock(&c->perf.lock);
+	msr->data = value;
+	return result != VPMU_HANDLED;
+}
+
+/* A VMM restores the status, and has no need to clear bits of it. */
+static enum vpmu_result vk_host_wrmsr(struct vk_vcpu *c, u32 index, u64 value)
+{
+	switch (index) {
+	case VPMU_MSR_AMD_GLOBAL_STATUS:
+		(void)vpmu_arch_wrmsr(c->arch, VPMU_MSR_AMD_GLOBAL_STATUS_CLR, ~0ull);
+		return vpmu_arch_wrmsr(c->arch, VPMU_MSR_AMD_GLOBAL_STATUS_SET, value);
+	case VPMU_MSR_AMD_GLOBAL_STATUS_CLR:
+	case VPMU_MSR_AMD_GLOBAL_STATUS_SET:
+		return VPMU_HANDLED;
+	default:
+		return vpmu_arch_wrmsr(c->arch, index, value);
+	}
+}
+
+int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr)
+{
+	enum vpmu_result result;
+	bool busy;
+
+	c->n_wrmsr++;
+	mutex_lock(&c->perf.lock);
+	if (msr->host_initiated) {
+		result = vk_host_wrmsr(c, msr->index, msr->data);
+	} else {
+		(void)vk_perf_bind(&c->perf);
+		vk_note_paging(c);
+		result = vpmu_arch_wrmsr(c->arch, msr->index, msr->data);
+	}
+	busy = !list_empty(&c->perf.events);
+	mutex_unlock(&c->perf.lock);
+	if (busy)
+		vk_start_slice(c);
+	return result != VPMU_HANDLED;
+}
+
+int vk_arch_rdpmc(struct vk_vcpu *c, unsigned int idx, u64 *data)
+{
+	struct kvm_vcpu *vcpu = c->vcpu;
+	bool user = c->vm->arch->get_cpl(vcpu);
+	enum vpmu_result result;
+
+	if (user && !(vcpu->arch.cr4 & X86_CR4_PCE) && vcpu->arch.cr0 & X86_CR0_PE)
+		return 1;
+	c->n_rdpmc++;
+	mutex_lock(&c->perf.lock);
+	result = vpmu_arch_rdpmc(c->arch, idx, user, data);
+	mutex_unlock(&c->perf.lock);
+	return result != VPMU_HANDLED;
+}
+
+#define CPUID_SVM	BIT(2) /* leaf 80000001H, ECX */
+
+/*
+ * Perf cannot tell a guest from its guests, which GuestOnly and HostOnly ask for. Where
+ * there is no SVM a guest has no use for them.
+ */
+static void vk_hide_svm(u32 leaf, struct vpmu_cpuid *regs)
+{
+	if (leaf == 0x80000001)
+		regs->ecx &= ~CPUID_SVM;
+	else if (leaf == 0x8000000a)
+		*regs = (struct vpmu_cpuid){ };
+}
+
+void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *regs, bool *found)
+{
+	if (vpmu_arch_cpuid(c->arch, leaf, subleaf, regs))
+		*found = true;
+	vk_hide_svm(leaf, regs);
+	if (leaf == 0x80000000 && c->vm->arch->version >= 2)
+		regs->eax = max(regs->eax, 0x80000022u);
+}
+
+/* The ring is that after the instruction, as for KVM's own PMU. */
+void vk_arch_emulated(struct vk_vcpu *c, bool branch)
+{
+	if (!vk_perf_emulated(&c->perf, branch, !c->vm->arch->get_cpl(c->vcpu)))
+		return;
+	atomic_or(VK_SERVE, &c->pending);
+	kvm_make_request(KVM_REQ_PMU, c->vcpu);
+}
+
+/* Load and unload */
+
+static const char *vk_find_host(void)
+{
+	struct x86_pmu_capability cap;
+
+	if (vk_model->vendor != VPMU_VENDOR_AMD)
+		return "the architectural PMU is for hosts with AMD's CPUs so far";
+	perf_get_x86_pmu_capability(&cap);
+	vk_host_gp = cap.num_counters_gp;
+	vk_arch_model = *vk_model;
+	vk_arch_model.version_most = 2;
+	if (vk_host_gp < 4)
+		return "this host's CPUs have fewer than four counters";
+	vk_deliver_pmi = vk_symbol("kvm_pmu_deliver_pmi");
+	vk_process_nmi = vk_symbol("process_nmi");
+	if (!vk_deliver_pmi || !vk_process_nmi)
+		return "KVM's functions are not found, or kprobes are locked";
+	return NULL;
+}
+
+int vk_arch_init(void)
+{
+	int ret;
+
+	vk_arch_none = vk_find_host();
+	if (!vk_arch_param)
+		return 0;
+	ret = vk_arch_none ? -EOPNOTSUPP : vk_arch_hooks_get();
+	if (ret)
+		pr_err("arch=1: %s\n", vk_arch_none ?: "KVM's functions cannot be hooked");
+	return ret;
+}
+
+void vk_arch_begin(void)
+{
+	WRITE_ONCE(vk_arch_default, vk_arch_param);
+}
+
+void vk_arch_exit(void)
+{
+	WRITE_ONCE(vk_arch_default, false);
+	if (vk_arch_param)
+		vk_arch_hooks_put();
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where the architectural PMU takes the place of KVM's own:
+ *
+ *	kvm_vcpu_reset         An INIT of a vCPU.
+ *	kvm_pmu_trigger_event  KVM has executed an instruction for the guest.
+ *	kvm_pmu_rdpmc          RDPMC.
+ *	kvm_pmu_set_msr,       MSRs that KVM itself does not know, of guests and of VMMs,
+ *	kvm_pmu_get_msr,       if the second and third say so,
+ *	kvm_pmu_is_valid_msr   which this one decides.
+ *	kvm_cpuid              CPUID; the last, so that no guest finds what does not answer yet.
+ *
+ * They are hooked while there is a VM that has that PMU. Other VMs' calls go on to KVM's
+ * functions. Such a VM keeps the module loaded, so its calls are not counted by vk_enter().
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+
+#include "compat.h"
+#include "hook.h"
+#include "vpmu_kvm.h"
+
+bool kvm_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *edx, bool exact_only);
+
+/* These run in place of KVM's functions. */
+
+static bool vk_is_valid_msr(struct kvm_vcpu *vcpu, u32 msr)
+{
+	return true;
+}
+
+static int vk_get_msr(struct kvm_vcpu *vcpu, struct msr_data *msr)
+{
+	return vk_arch_rdmsr(vk_arch_find(vcpu), msr);
+}
+
+static int vk_set_msr(struct kvm_vcpu *vcpu, struct msr_data *msr)
+{
+	return vk_arch_wrmsr(vk_arch_find(vcpu), msr);
+}
+
+static int vk_rdpmc(struct kvm_vcpu *vcpu, unsigned int idx, u64 *data)
+{
+	return vk_arch_rdpmc(vk_arch_find(vcpu), idx, data);
+}
+
+static bool vk_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *edx, bool exact)
+{
+	u32 leaf = *eax, subleaf = *ecx;
+	struct vpmu_cpuid regs;
+	bool found = kvm_cpuid(vcpu, eax, ebx, ecx, edx, exact);
+
+	regs = (struct vpmu_cpuid){ *eax, *ebx, *ecx, *edx };
+	vk_arch_cpuid(vk_arch_find(vcpu), leaf, subleaf, &regs, &found);
+	*eax = regs.eax;
+	*ebx = regs.ebx;
+	*ecx = regs.ecx;
+	*edx = regs.edx;
+	return found;
+}
+
+/* The vCPU stays: its thread, or a VMM's that has its mutex, is in KVM. */
+static struct vk_vcpu *vk_on_vcpu(struct pt_regs *regs)
+{
+	return regs ? vk_arch_find((struct kvm_vcpu *)regs->di) : NULL;
+}
+
+static bool vk_is_ours(struct vk_vcpu *c, u32 msr)
+{
+	return c && vpmu_arch_knows(c->arch, msr);
+}
+
+static void notrace vk_on_reset(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+				struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct vk_vcpu *c = vk_on_vcpu(regs);
+
+	if (c && (u8)regs->si)
+		WRITE_ONCE(c->paging, false);
+}
+
+static void notrace vk_on_trigger(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+				  struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct vk_vcpu *c = vk_on_vcpu(regs);
+
+	if (c)
+		vk_arch_emulated(c, vk_is_branch(regs->si));
+}
+
+/* VMware's, which some VMMs allow, are KVM's. */
+#define VK_VMWARE_PMCS	0x10000
+
+static void notrace vk_on_rdpmc(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+				struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (vk_on_vcpu(regs) && (u32)regs->si - VK_VMWARE_PMCS > 2)
+		regs->ip = (unsigned long)vk_rdpmc;
+}
+
+static void notrace vk_on_set(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+			      struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && vk_is_ours(vk_on_vcpu(regs), ((struct msr_data *)regs->si)->index))
+		regs->ip = (unsigned long)vk_set_msr;
+}
+
+static void notrace vk_on_get(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+			      struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && vk_is_ours(vk_on_vcpu(regs), ((struct msr_data *)regs->si)->index))
+		regs->ip = (unsigned long)vk_get_msr;
+}
+
+static void notrace vk_on_is_valid(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+				   struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && vk_is_ours(vk_on_vcpu(regs), (u32)regs->si))
+		regs->ip = (unsigned long)vk_is_valid_msr;
+}
+
+static void notrace vk_on_cpuid(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+				struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (!within_module(parent, THIS_MODULE) && vk_on_vcpu(regs))
+		regs->ip = (unsigned long)vk_cpuid;
+}
+
+static struct vk_hook vk_arch_hooks[] = {
+	VK_WATCH("kvm_vcpu_reset", vk_on_reset),
+	VK_WATCH("kvm_pmu_trigger_event", vk_on_trigger),
+	VK_REDIRECT("kvm_pmu_rdpmc", vk_on_rdpmc),
+	VK_REDIRECT("kvm_pmu_set_msr", vk_on_set),
+	VK_REDIRECT("kvm_pmu_get_msr", vk_on_get),
+	VK_REDIRECT("kvm_pmu_is_valid_msr", vk_on_is_valid),
+	VK_REDIRECT("kvm_cpuid", vk_on_cpuid),
+};
+
+static DEFINE_MUTEX(vk_arch_hooks_lock); /* protects the table and the number of users */
+static unsigned int vk_arch_users;
+
+int vk_arch_hooks_get(void)
+{
+	int ret = 0;
+
+	mutex_lock(&vk_arch_hooks_lock);
+	if (!vk_arch_users)
+		ret = vk_hooks_on(vk_arch_hooks, ARRAY_SIZE(vk_arch_hooks));
+	if (ret)
+		vk_hooks_off(vk_arch_hooks, ARRAY_SIZE(vk_arch_hooks));
+	else
+		vk_arch_users++;
+	mutex_unlock(&vk_arch_hooks_lock);
+	return ret;
+}
+
+void vk_arch_hooks_put(void)
+{
+	mutex_lock(&vk_arch_hooks_lock);
+	if (!--vk_arch_users)
+		vk_hooks_off(vk_arch_hooks, ARRAY_SIZE(vk_arch_hooks));
+	mutex_unlock(&vk_arch_hooks_lock);
+}

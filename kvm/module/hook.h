@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Tables of ftrace hooks on KVM's functions. */
+#ifndef VPMU_KVM_HOOK_H
+#define VPMU_KVM_HOOK_H
+
+#include <linux/ftrace.h>
+
+struct vk_hook {
+	const char *name;            /* of KVM's function */
+	struct ftrace_ops ops;
+	bool on;
+};
+
+/* The callback only looks, or it may redirect the call to a function of the same type. */
+#define VK_WATCH(function, callback) { .name = (function), .ops = { \
+	.func = (callback), .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT } }
+#define VK_REDIRECT(function, callback) { .name = (function), .ops = { \
+	.func = (callback), .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | \
+				     FTRACE_OPS_FL_PERMANENT } }
+
+/**
+ * Register hooks in the table's order. Returns 0, or a negative errno after a pr_err; then
+ * vk_hooks_off() removes those that were registered. May sleep.
+ */
+int vk_hooks_on(struct vk_hook *hooks, unsigned int n);
+
+/** Remove those that are registered, in the reverse order. May sleep. */
+void vk_hooks_off(struct vk_hook *hooks, unsigned int n);
+
+#endif /* VPMU_KVM_HOOK_H */
