@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * vpmu kvm: guests whose PMU the host's module serves: lists them, and saves and loads
- * their state.
+ * vpmu kvm: guests whose PMU the host's module serves: decides which one they have, and
+ * saves and loads its state.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -22,67 +22,96 @@ static const char usage[] =
 	"Usage: vpmu kvm save PID FILE\n"
 	"       vpmu kvm load PID FILE\n"
 	"       vpmu kvm allow PID\n"
-	"       vpmu kvm refuse PID\n\n"
+	"       vpmu kvm refuse PID\n"
+	"       vpmu kvm arch PID\n\n"
 	"On a host whose vpmu_kvm.ko counts for guests. PID is the VMM's.\n\n"
 	"save and load: the state of a guest's PMU to a file, or from it into another\n"
 	"process's guest, which is stopped and has the other one's memory and registers\n"
 	"already. See docs/KVM-HOST.md, \"Live migration\".\n\n"
 	"allow and refuse: the guest has a PMU, or has none, as long as its VM lives; before\n"
-	"the guest uses it. See docs/KVM-HOST.md, \"Who has a PMU\".\n\n";
+	"the guest uses it. See docs/KVM-HOST.md, \"Who has a PMU\".\n\n"
+	"arch: the guest has an architectural PMU in place of KVM's own, before its first\n"
+	"vCPU runs (qemu-system-x86_64 -S). See docs/KVM-HOST.md, \"The architectural PMU\".\n\n";
 
 static const struct option_def defs[] = {
 	{ NULL },
 };
 
-/* Find the descriptor under which a process has its VM; there is one. */
-static int find_vm(pid_t pid)
+/* The descriptor in @dir that is a VM; -1: none, -2: more than one. */
+static int find_vm_in(DIR *dir)
 {
-	char *folder = xprintf("/proc/%d/fd", pid), target[64];
 	struct dirent *entry;
-	DIR *dir = opendir(folder);
-	int found = -1, at;
+	int found = -1;
+	char target[64];
 	ssize_t n;
 
-	if (!dir && errno == ENOENT)
-		fail(EXIT_VPMU, "there is no process %d", pid);
-	if (!dir || (at = dirfd(dir)) < 0)
-		fail(EXIT_VPMU, "%s: %s; its owner or root may ask", folder, strerror(errno));
 	while ((entry = readdir(dir))) {
-		n = readlinkat(at, entry->d_name, target, sizeof(target) - 1);
+		n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
 		if (n < 0)
 			continue;
 		target[n] = 0;
 		if (strcmp(target, "anon_inode:kvm-vm"))
 			continue;
 		if (found >= 0)
-			fail(EXIT_VPMU, "process %d has more than one VM on KVM", pid);
+			return -2;
 		found = (int)strtol(entry->d_name, NULL, 10);
 	}
-	closedir(dir);
-	free(folder);
-	if (found < 0)
-		fail(EXIT_VPMU, "process %d has no VM on KVM", pid);
 	return found;
 }
 
-/* Open the same file in this process. */
+/* Find the descriptor under which a process has its VM; there is one. */
+static int find_vm(pid_t pid, char **error)
+{
+	char *folder = xprintf("/proc/%d/fd", pid);
+	DIR *dir = opendir(folder);
+	int found = -1;
+
+	if (!dir && errno == ENOENT) {
+		*error = xprintf("there is no process %d", pid);
+	} else if (!dir) {
+		*error = xprintf("%s: %s; its owner or root may ask", folder, strerror(errno));
+	} else {
+		found = find_vm_in(dir);
+		if (found < 0)
+			*error = xprintf("process %d has %s VM on KVM", pid,
+					 found == -2 ? "more than one" : "no");
+		closedir(dir);
+	}
+	free(folder);
+	return found;
+}
+
+/* Open the same file in this process. Returns -1 with @error as a new string. */
+static int open_vm(pid_t pid, char **error)
+{
+	int process, vm = -1, number = find_vm(pid, error);
+
+	if (number < 0)
+		return -1;
+	process = syscall(SYS_pidfd_open, pid, 0);
+	if (process < 0) {
+		*error = xprintf("process %d: %s", pid, strerror(errno));
+		return -1;
+	}
+	vm = syscall(SYS_pidfd_getfd, process, number, 0);
+	if (vm < 0)
+		*error = xprintf("process %d: its VM cannot be had: %s; who may trace it may ask",
+				 pid, strerror(errno));
+	close(process);
+	return vm;
+}
+
 static int take_vm(const char *text)
 {
-	int process, vm, number;
-	char *end;
+	char *end, *error = NULL;
 	long pid = strtol(text, &end, 10);
+	int vm;
 
 	if (end == text || *end || pid < 1 || pid > INT_MAX)
 		fail(EXIT_VPMU, "PID %s: the number of a VMM's process is needed", text);
-	number = find_vm(pid);
-	process = syscall(SYS_pidfd_open, (pid_t)pid, 0);
-	if (process < 0)
-		fail(EXIT_VPMU, "process %ld: %s", pid, strerror(errno));
-	vm = syscall(SYS_pidfd_getfd, process, number, 0);
+	vm = open_vm((pid_t)pid, &error);
 	if (vm < 0)
-		fail(EXIT_VPMU, "process %ld: its VM cannot be had: %s; who may trace it may ask",
-		     pid, strerror(errno));
-	close(process);
+		fail(EXIT_VPMU, "%s", error);
 	return vm;
 }
 
@@ -181,6 +210,59 @@ static void decide(int device, struct vpmu_kvm_state *s, bool allow)
 	fail(EXIT_VPMU, "a PMU cannot be %s: %s", what, s->why[0] ? s->why : strerror(errno));
 }
 
+/* Ask for the PMU @a, and learn which one it is. Returns NULL, or why not as a new string. */
+static char *ask_arch(int device, struct vpmu_kvm_arch *a)
+{
+	if (!ioctl(device, VPMU_KVM_ARCH, a))
+		return NULL;
+	if (errno == ENOTTY)
+		return strdup("the vpmu_kvm.ko that is loaded is older than this command: load "
+			      "this one's, which make modules builds");
+	if (a->asked || a->available)
+		return xprintf("%s: asked for %llu, available %llu", a->why,
+			       (unsigned long long)a->asked, (unsigned long long)a->available);
+	return strdup(a->why[0] ? a->why : strerror(errno));
+}
+
+static char *name_arch(const struct vpmu_kvm_arch *a)
+{
+	return xprintf("version %u, %u counters", a->version, a->n_gp + a->n_fixed);
+}
+
+static void arch(int device, struct vpmu_kvm_state *s, const char *none)
+{
+	struct vpmu_kvm_arch a = { .size = sizeof(a), .vm = s->vm };
+	char *error = ask_arch(device, &a);
+
+	if (error)
+		fail(EXIT_VPMU, "an architectural PMU cannot be had: %s", error);
+	say("the guest has an architectural PMU: %s", name_arch(&a));
+}
+
+bool kvm_module_there(void)
+{
+	return !access(VPMU_KVM_DEVICE, R_OK | W_OK);
+}
+
+char *kvm_give_arch(pid_t pid, char **error)
+{
+	struct vpmu_kvm_arch a = { .size = sizeof(a) };
+	int device = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC);
+
+	*error = NULL;
+	if (device < 0) {
+		*error = xprintf(VPMU_KVM_DEVICE ": %s", strerror(errno));
+		return NULL;
+	}
+	a.vm = open_vm(pid, error);
+	if (a.vm >= 0) {
+		*error = ask_arch(device, &a);
+		close(a.vm);
+	}
+	close(device);
+	return *error ? NULL : name_arch(&a);
+}
+
 static void allow(int device, struct vpmu_kvm_state *s, const char *none)
 {
 	decide(device, s, true);
@@ -197,6 +279,7 @@ static const struct verb {
 	void (*perform)(int device, struct vpmu_kvm_state *s, const char *path);
 } verbs[] = {
 	{ "save", 3, save }, { "load", 3, load }, { "allow", 2, allow }, { "refuse", 2, refuse },
+	{ "arch", 2, arch },
 };
 
 static const struct verb *find_verb(int n_args, char **args)

@@ -131,7 +131,8 @@ static void set_machine(struct machine *m, const struct options *o)
 	m->filter = o->filter;
 	m->uarch = uarch_option(o->uarch);
 	m->trace = o->trace;
-	m->paused = o->host_events.n;
+	m->asks = m->kvm && m->arch && !m->pv && kvm_module_there();
+	m->paused = o->host_events.n || m->asks;
 	m->verbose = o->verbose;
 }
 
@@ -328,6 +329,7 @@ struct report {
 	json_t *vpmu;		/* x-query-vpmu */
 	json_t *host_events;	/* x-query-vpmu-host-events */
 	char *error;		/* why one of the last two is missing */
+	char *arch;		/* the architectural PMU that the host's module serves, or NULL */
 };
 
 static json_t *ask(struct report *r, struct qmp *qmp, const char *command)
@@ -368,7 +370,7 @@ static bool write_stats(FILE *file, const char *path, const struct outcome *out,
 	bool written;
 	json_t *j = json_pack(
 		"{s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:O*, s:O*,"
-		" s:O*, s:s*, s:s*, s:s*, s:s}",
+		" s:O*, s:s*, s:s*, s:s*, s:s*, s:s}",
 		"exited", out->exited,
 		"boot_ms", out->boot_ns / 1e6,
 		"start_ms", out->start_ns / 1e6,
@@ -382,7 +384,7 @@ static bool write_stats(FILE *file, const char *path, const struct outcome *out,
 		"stderr_bytes", (json_int_t)out->err_bytes,
 		"qemu_version", report->version, "vpmu", report->vpmu,
 		"host_events", report->host_events, "vpmu_error", report->error,
-		"policy", m->policy, "event_filter", m->filter,
+		"module_pmu", report->arch, "policy", m->policy, "event_filter", m->filter,
 		"from", restored ? "snapshot" : "boot");
 
 	if (out->exited && WIFEXITED(out->status))
@@ -570,10 +572,28 @@ static void boot(struct run *r, const struct start *s, bool snapshot)
 	close(initrd);
 }
 
+/* A guest that gets no PMU of the module's has KVM's own. */
+static void give_arch(struct run *r, bool verbose)
+{
+	/* A reply says that QEMU has made the VM. */
+	json_t *status = qmp_ask(&r->qmp, "query-status", QMP_PATIENCE_MS);
+	char *error = NULL, *given = kvm_give_arch(r->guest.pid, &error);
+
+	if (!given)
+		say("the guest has KVM's own PMU, as vpmu_kvm.ko gives it none: %s", error);
+	else if (verbose)
+		say("the guest has the architectural PMU of vpmu_kvm.ko: %s", given);
+	r->report.arch = given;
+	free(error);
+	json_decref(status);
+}
+
 static void run_guest(struct run *r, const struct options *o, const struct buffer *job,
 		      uint32_t tty)
 {
-	if (r->events.n && !events_add(&r->events, &r->qmp)) {
+	if (r->machine->asks)
+		give_arch(r, o->verbose);
+	if (r->machine->paused && !events_add(&r->events, &r->qmp)) {
 		say_errors(&r->guest);
 		r->out.own_failure = EXIT_VPMU;
 	} else {

@@ -164,11 +164,22 @@ bool qemu_found(struct qemu *qemu, bool cached);
 /* Fails with the cure where @qemu cannot run a guest on /dev/kvm. */
 void qemu_need_kvm(const struct qemu *qemu);
 
+/* ---- kvm.c */
+
+/* Is the host's module there, for this user? */
+bool kvm_module_there(void);
+/*
+ * Have it give the stopped guest of process @pid an architectural PMU. Returns which one
+ * as a new string, or NULL with the reason in @error as a new string.
+ */
+char *kvm_give_arch(pid_t pid, char **error);
+
 struct machine {
 	bool kvm;		/* runs on /dev/kvm, with the PMU that KVM gives */
 	const char *cpu;	/* name that the user typed */
 	const char *pmu;	/* the user's choice: arch, pv, both or none */
 	bool arch;		/* has the architectural PMU */
+	bool asks;		/* asks the host's module for the architectural PMU */
 	const char *pv;		/* versions of the paravirtual PMU, in QEMU's form; NULL: none */
 	const char *append;	/* for the kernel, or NULL */
 	const char *share;	/* directory to share writable, or NULL */

@@ -19,20 +19,6 @@
 #include "vpmu-kvm-module.h"
 #include "vpmu_kvm.h"
 
-/* KVM exports it, and no header that is installed declares it. */
-bool kvm_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *edx, bool exact_only);
-
-static bool vk_arch_param;
-module_param_named(arch, vk_arch_param, bool, 0444);
-MODULE_PARM_DESC(arch, "VMs have the architectural PMU, without their VMM's asking (N)");
-
-/* What a VM is given. */
-struct vk_arch {
-	u8 version, n_gp;
-	u64 capabilities;
-	int (*get_cpl)(struct kvm_vcpu *vcpu);
-};
-
 /* A vCPU's own copy, as the VM's may change before this vCPU's next service. */
 struct vk_arch_filter {
 	struct vpmu_filter head;
@@ -44,8 +30,6 @@ static const struct vpmu_filter vk_deny_all = {
 	.action = VPMU_FILTER_ALLOW,
 };
 
-bool vk_arch_default;
-static const char *vk_arch_none;              /* why there is none on this host; or NULL */
 static struct vpmu_model vk_arch_model;       /* the host's, with PerfMonV2 */
 static unsigned int vk_host_gp;               /* counters of this host's CPUs */
 static void (*vk_deliver_pmi)(struct kvm_vcpu *vcpu);
@@ -116,7 +100,7 @@ static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vp
  * A guest that counts on more counters than the CPU has would fault: RDPMC checks the
  * number before it exits. So there are only four unless the CPU has all six.
  */
-static int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpmu_error *why)
+int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpmu_error *why)
 {
 	bool ext = vk_host_gp >= 6 && vk_arch_model.capabilities & VPMU_CAP_AMD_EXT_CORE;
 	u64 offered = ext ? VPMU_CAP_AMD_EXT_CORE : 0;
@@ -144,165 +128,12 @@ static int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, str
 	a->capabilities = want->capabilities ?: offered;
 	a->n_gp = want->n_gp ?: a->capabilities ? min3(vk_host_gp, 6u, (u32)vk_arch_model.n_gp) : 4;
 	cfg = vk_arch_config(a, &p, NULL);
-	return vpmu_arch_size(&cfg, &bytes, why) ? -EOPNOTSUPP : 0;
-}
-
-void vk_arch_free(struct vk_arch *a)
-{
-	if (!a)
-		return;
-	kfree(a);
-	vk_arch_hooks_put();
-	module_put(THIS_MODULE);
-}
-
-/* A VM exists, so KVM's module for this CPU stays. */
-static struct vk_arch *vk_arch_new(const struct vpmu_kvm_arch *want, struct vpmu_error *why)
-{
-	struct vk_arch *a;
-	int ret;
-
-	why->what = vk_arch_none;
-	if (vk_arch_none)
-		return ERR_PTR(-EOPNOTSUPP);
-	a = vk_fails() ? NULL : kzalloc(sizeof(*a), GFP_KERNEL_ACCOUNT);
-	if (!a)
-		return ERR_PTR(-ENOMEM);
-	ret = vk_arch_plan(a, want, why);
-	if (ret)
-		goto err_free;
-	ret = -EOPNOTSUPP;
+	if (vpmu_arch_size(&cfg, &bytes, why))
+		return -EOPNOTSUPP;
 	a->get_cpl = vk_symbol("svm_get_cpl");
-	why->what = "KVM has no svm_get_cpl that is found, or kprobes are locked";
 	if (!a->get_cpl)
-		goto err_free;
-	ret = -ENODEV;
-	why->what = "the module is being unloaded";
-	if (!try_module_get(THIS_MODULE))
-		goto err_free;
-	why->what = "KVM's functions cannot be hooked";
-	ret = vk_arch_hooks_get();
-	if (ret)
-		goto err_module;
-	why->what = NULL;
-	return a;
-
-err_module:
-	module_put(THIS_MODULE);
-err_free:
-	kfree(a);
-	return ERR_PTR(ret);
-}
-
-static bool vk_has_run(struct kvm *kvm)
-{
-	struct kvm_vcpu *vcpu;
-	unsigned long i;
-
-	kvm_for_each_vcpu(i, vcpu, kvm)
-		if (READ_ONCE(vcpu->arch.last_vmentry_cpu) != -1)
-			return true;
-	return false;
-}
-
-static int vk_arch_give(struct kvm *kvm, const struct vpmu_kvm_arch *want, struct vpmu_error *why)
-{
-	struct vk_arch *a = vk_arch_new(want, why);
-	int ret;
-
-	if (IS_ERR(a))
-		return PTR_ERR(a);
-	ret = vk_vm_give(kvm, a, why);
-	if (ret)
-		vk_arch_free(a);
-	return ret;
-}
-
-static bool vk_arch_has(const struct vk_arch *a, const struct vpmu_kvm_arch *want)
-{
-	return (!want->version || want->version == a->version) &&
-	       (!want->n_gp || want->n_gp == a->n_gp) && !want->n_fixed &&
-	       !(want->capabilities & ~a->capabilities);
-}
-
-static int vk_arch_decide_locked(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why)
-{
-	struct vk_vm *vm = vk_vm_of(kvm);
-	int ret = 0;
-
-	if (!vm && vk_has_run(kvm)) {
-		why->what = "the guest runs already";
-		return -EBUSY;
-	}
-	if (!vm)
-		ret = vk_arch_give(kvm, io, why);
-	if (ret)
-		return ret;
-	vm = vk_vm_of(kvm);
-	if (!vm->arch || !vk_arch_has(vm->arch, io)) {
-		why->what = vm->arch ? "the guest has another architectural PMU already" :
-			    vm->pv ? "the guest has a paravirtual PMU already" :
-				     "the guest has been refused a PMU already";
-		return -EBUSY;
-	}
-	io->version = vm->arch->version;
-	io->n_gp = vm->arch->n_gp;
-	io->n_fixed = 0;
-	io->capabilities = vm->arch->capabilities;
-	return 0;
-}
-
-int vk_arch_decide(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why)
-{
-	int ret = vk_lock_vcpus(kvm, why);
-
-	if (ret)
-		return ret;
-	ret = vk_arch_decide_locked(kvm, io, why);
-	vk_unlock_vcpus(kvm, ULONG_MAX);
-	return ret;
-}
-
-/* A vCPU gets it */
-
-bool vk_arch_wanted(const struct vk_vm *vm, const struct kvm_vcpu *vcpu)
-{
-	if (vm ? !vm->arch : !READ_ONCE(vk_arch_default))
-		return false;
-	return vcpu->arch.last_vmentry_cpu == -1;
-}
-
-/* The guest names its events after its CPU, and the host's perf counts those of its own. */
-static bool vk_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
-{
-	u32 eax = 0, ebx, ecx = 0, edx;
-
-	kvm_cpuid(vcpu, &eax, &ebx, &ecx, &edx, false);
-	if (vcpu->arch.guest_state_protected)
-		why->what = "the registers of its vCPUs are encrypted";
-	else if (ebx != 0x68747541 && ebx != 0x6f677948) /* "Auth", "Hygo" */
-		why->what = "its CPU is not AMD's, as the host's is";
-	return !why->what;
-}
-
-struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu)
-{
-	static const struct vpmu_kvm_arch any;
-	struct vk_vm *vm = vk_vm_of(vcpu->kvm);
-	struct vpmu_error why = { };
-	struct vk_vcpu *c = NULL;
-
-	if (!vm && vk_has_run(vcpu->kvm))
-		return NULL; /* since before the module was there */
-	if (vk_fits(vcpu, &why) && !vm && vk_may_have(vcpu->kvm, &why)) {
-		(void)vk_arch_give(vcpu->kvm, &any, &why);
-		vm = vk_vm_of(vcpu->kvm);
-	}
-	if (!why.what && vm && vm->arch)
-		c = vk_vcpu_new(vm, vcpu, true, &why);
-	if (!c)
-		vk_warn(&why);
-	return c;
+		why->what = "KVM has no svm_get_cpl that is found, or kprobes are locked";
+	return a->get_cpl ? 0 : -EOPNOTSUPP;
 }
 
 /* The first block of a hypervisor's leaves that neither KVM nor the VMM uses. */
@@ -359,7 +190,8 @@ static bool vk_was_reset(const struct vk_vcpu *c)
 
 bool vk_arch_due(const struct vk_vcpu *c)
 {
-	return c->filter_changes != READ_ONCE(c->vm->filter_changes) || vk_was_reset(c);
+	return vk_filter_due(c->vm) || c->filter_changes != READ_ONCE(c->vm->filter_changes) ||
+	       vk_was_reset(c);
 }
 
 bool vk_arch_quiet(const struct kvm_vcpu *vcpu)
@@ -374,7 +206,8 @@ static struct vk_arch_filter *vk_filter_new(struct vk_vm *vm)
 	struct vk_arch_filter *f = NULL;
 
 	mutex_lock(&vm->lock);
-	if (vm->filter.action != VPMU_FILTER_DENY || vm->filter.n_events || vm->filter.fixed_bitmap) {
+	if (vm->filter.action != VPMU_FILTER_DENY || vm->filter.n_events ||
+	    vm->filter.fixed_bitmap) {
 		f = vk_fails() ? NULL :
 			kvmalloc(struct_size(f, events, vm->filter.n_events), GFP_KERNEL_ACCOUNT);
 		if (f) {
@@ -388,7 +221,10 @@ static struct vk_arch_filter *vk_filter_new(struct vk_vm *vm)
 	return f;
 }
 
-/* Where a filter cannot be put in force, nothing counts. */
+/*
+ * Before 6.2 KVM does not even request anything when it gets a filter. Where one cannot be
+ * put in force, nothing counts.
+ */
 static void vk_arch_heed_filter(struct vk_vcpu *c)
 {
 	unsigned int changes = vk_filter_sync(c->vm);
@@ -474,6 +310,7 @@ int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr)
 	} else {
 		(void)vk_perf_bind(&c->perf);
 		vk_note_paging(c);
+		vk_arch_heed_filter(c);
 		result = vpmu_arch_wrmsr(c->arch, msr->index, msr->data);
 	}
 	busy = !list_empty(&c->perf.events);
@@ -512,7 +349,8 @@ static void vk_hide_svm(u32 leaf, struct vpmu_cpuid *regs)
 		*regs = (struct vpmu_cpuid){ };
 }
 
-void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *regs, bool *found)
+void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *regs,
+		   bool *found)
 {
 	if (vpmu_arch_cpuid(c->arch, leaf, subleaf, regs))
 		*found = true;
@@ -530,9 +368,7 @@ void vk_arch_emulated(struct vk_vcpu *c, bool branch)
 	kvm_make_request(KVM_REQ_PMU, c->vcpu);
 }
 
-/* Load and unload */
-
-static const char *vk_find_host(void)
+const char *vk_arch_find_host(void)
 {
 	struct x86_pmu_capability cap;
 
@@ -549,29 +385,4 @@ static const char *vk_find_host(void)
 	if (!vk_deliver_pmi || !vk_process_nmi)
 		return "KVM's functions are not found, or kprobes are locked";
 	return NULL;
-}
-
-int vk_arch_init(void)
-{
-	int ret;
-
-	vk_arch_none = vk_find_host();
-	if (!vk_arch_param)
-		return 0;
-	ret = vk_arch_none ? -EOPNOTSUPP : vk_arch_hooks_get();
-	if (ret)
-		pr_err("arch=1: %s\n", vk_arch_none ?: "KVM's functions cannot be hooked");
-	return ret;
-}
-
-void vk_arch_begin(void)
-{
-	WRITE_ONCE(vk_arch_default, vk_arch_param);
-}
-
-void vk_arch_exit(void)
-{
-	WRITE_ONCE(vk_arch_default, false);
-	if (vk_arch_param)
-		vk_arch_hooks_put();
 }

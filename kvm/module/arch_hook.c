@@ -21,8 +21,6 @@
 #include "hook.h"
 #include "vpmu_kvm.h"
 
-bool kvm_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *edx, bool exact_only);
-
 /* These run in place of KVM's functions. */
 
 static bool vk_is_valid_msr(struct kvm_vcpu *vcpu, u32 msr)

@@ -35,6 +35,9 @@
 /* KVM's parameter: can guests have KVM's own PMU at all? */
 extern bool enable_pmu;
 
+/* KVM exports it, and no header that is installed declares it. */
+bool kvm_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *edx, bool exact_only);
+
 /*
  * From 6.3 on KVM keeps filters in a form of its own, in which all entries are masked
  * ones.

@@ -155,52 +155,6 @@ static struct vk_hook vk_hooks[] = { /* registered in this order, removed in the
 	[VK_HYPERCALL] = VK_REDIRECT("kvm_emulate_hypercall", vk_on_hypercall),
 };
 
-static void vk_hook_off(struct vk_hook *h)
-{
-	if (!h->on)
-		return;
-	h->on = false;
-	unregister_ftrace_function(&h->ops);
-	ftrace_free_filter(&h->ops);
-}
-
-static int vk_hook_on(struct vk_hook *h)
-{
-	int ret = ftrace_set_filter(&h->ops, (unsigned char *)h->name, strlen(h->name), 0);
-
-	if (ret) {
-		pr_err("this kernel's KVM has no function %s that ftrace could hook (%d): "
-		       "docs/KVM-HOST.md names the kernels that were tried\n", h->name, ret);
-		return ret == -EINVAL ? -EOPNOTSUPP : ret;
-	}
-	ret = register_ftrace_function(&h->ops);
-	h->on = !ret;
-	if (ret == -EBUSY)
-		pr_err("%s cannot be hooked: something else has redirected it (a live patch?), "
-		       "or ftrace is off (sysctl kernel.ftrace_enabled)\n", h->name);
-	else if (ret)
-		pr_err("%s cannot be hooked: %d\n", h->name, ret);
-	if (ret)
-		ftrace_free_filter(&h->ops);
-	return ret;
-}
-
-void vk_hooks_off(struct vk_hook *hooks, unsigned int n)
-{
-	while (n)
-		vk_hook_off(&hooks[--n]);
-}
-
-int vk_hooks_on(struct vk_hook *hooks, unsigned int n)
-{
-	unsigned int i;
-	int ret = 0;
-
-	for (i = 0; i < n && !ret; i++)
-		ret = vk_hook_on(&hooks[i]);
-	return ret;
-}
-
 void vk_unhook(void)
 {
 	WRITE_ONCE(vk_closed, true);
@@ -212,7 +166,7 @@ void vk_unhook(void)
 
 void vk_unwatch(void)
 {
-	vk_hook_off(&vk_hooks[VK_DESTROY]);
+	vk_hooks_off(vk_hooks, 1);
 }
 
 int vk_hook(void)

@@ -7,16 +7,17 @@
 
 struct vk_hook {
 	const char *name;            /* of KVM's function */
+	ftrace_func_t func;
+	unsigned long flags;         /* of ops, to begin with */
 	struct ftrace_ops ops;
 	bool on;
 };
 
 /* The callback only looks, or it may redirect the call to a function of the same type. */
-#define VK_WATCH(function, callback) { .name = (function), .ops = { \
-	.func = (callback), .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT } }
-#define VK_REDIRECT(function, callback) { .name = (function), .ops = { \
-	.func = (callback), .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | \
-				     FTRACE_OPS_FL_PERMANENT } }
+#define VK_WATCHES	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT)
+#define VK_WATCH(function, callback) { (function), (callback), VK_WATCHES }
+#define VK_REDIRECT(function, callback) \
+	{ (function), (callback), VK_WATCHES | FTRACE_OPS_FL_IPMODIFY }
 
 /**
  * Register hooks in the table's order. Returns 0, or a negative errno after a pr_err; then

@@ -193,7 +193,8 @@ static int vk_make(struct vk_perf *p, struct vk_event *e)
 	if (IS_ERR(pe))
 		return PTR_ERR(pe);
 	if (e->left)
-		local64_set(&pe->hw.period_left, e->left);
+		local64_set(&pe->hw.period_left, max_t(s64, e->left - e->debt, 1));
+	e->debt = 0;
 	e->pe = pe;
 	return 0;
 }
@@ -201,9 +202,14 @@ static int vk_make(struct vk_perf *p, struct vk_event *e)
 /* Which of vk_perf.emulated the event counts: KVM knows instructions and branches. */
 static u8 vk_emulated_mask(const struct vk_perf *p, const struct vpmu_event_attr *attr)
 {
-	u64 select = attr->select & (vpmu_event_name_bits(p->provider.model) | VPMU_EVTSEL_CONDITION);
-	u8 rings = (attr->banks & VPMU_BANKS_USER ? 1 : 0) | (attr->banks & VPMU_BANKS_KERNEL ? 2 : 0);
+	u64 select = attr->select &
+		     (vpmu_event_name_bits(p->provider.model) | VPMU_EVTSEL_CONDITION);
+	u8 rings = 0;
 
+	if (attr->banks & VPMU_BANKS_USER)
+		rings |= 1;
+	if (attr->banks & VPMU_BANKS_KERNEL)
+		rings |= 2;
 	if (!p->emulates || attr->fixed >= 0)
 		return 0;
 	if (select == VK_EVENT_INSTRUCTIONS)
@@ -266,19 +272,16 @@ static u64 vk_emulated_sum(const struct vk_perf *p, const struct vk_event *e)
  */
 static void vk_take_emulated(struct vk_perf *p, struct vk_event *e)
 {
+	enum vpmu_event_state state;
 	u64 sum, n;
-	int state;
 
 	if (!e->emulated)
 		return;
 	sum = vk_emulated_sum(p, e);
 	n = sum - e->emulated_seen;
 	e->emulated_seen = sum;
-	if (!n || !e->enabled || !e->pe)
-		return;
-	state = READ_ONCE(e->pe->state);
-	if (state < PERF_EVENT_STATE_INACTIVE ||
-	    (state == PERF_EVENT_STATE_INACTIVE && p->task == current))
+	state = vk_state(&e->head);
+	if (state != VPMU_EVENT_ACTIVE && (state != VPMU_EVENT_INACTIVE || p->task == current))
 		return;
 	e->emulated_count += n;
 	e->debt += n;
@@ -288,9 +291,9 @@ static uint64_t vk_read(struct vpmu_event *ev)
 {
 	struct vk_event *e = vk_event_of(ev);
 
-	if (!e->pe)
-		return e->count;
 	vk_take_emulated(vk_perf_of(ev->provider), e);
+	if (!e->pe)
+		return e->count + e->emulated_count;
 	return e->count + e->emulated_count +
 	       perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
 }
@@ -344,7 +347,8 @@ static void vk_disable(struct vpmu_event *ev)
 
 static void vk_note_near(struct vk_perf *p, const struct vk_event *e)
 {
-	if (e->emulated && e->pe && e->attr.period && local64_read(&e->pe->hw.period_left) < VK_NEAR)
+	if (e->emulated && e->pe && e->attr.period &&
+	    local64_read(&e->pe->hw.period_left) < VK_NEAR)
 		p->near |= e->emulated;
 }
 
@@ -385,12 +389,12 @@ static void vk_arm(struct vpmu_event *ev, uint64_t left)
 
 	if (!e->attr.period)
 		return;
+	vk_take_emulated(vk_perf_of(ev->provider), e);
+	e->debt = 0;
 	if (!e->pe) {
 		e->left = left;
 		return;
 	}
-	vk_take_emulated(vk_perf_of(ev->provider), e);
-	e->debt = 0;
 	if (e->enabled)
 		perf_event_disable(e->pe);
 	local64_set(&e->pe->hw.period_left, left);
@@ -579,6 +583,9 @@ int vk_perf_bind(struct vk_perf *p)
 		return 0;
 	if (p->task != current) {
 		vk_perf_unbind(p);
+		/* What KVM has executed since, as on its way here; an unbound event counts it. */
+		list_for_each_entry(e, &p->events, list)
+			vk_take_emulated(p, e);
 		p->task = get_task_struct(current);
 		vk_thread_join(p);
 	}

@@ -26,8 +26,9 @@ static void vk_show_events(struct seq_file *m, struct vk_vm *vm, struct vk_vcpu 
 
 static void vk_show_arch(struct seq_file *m, const struct vk_vcpu *c)
 {
-	seq_printf(m, "  vcpu %u rdmsr %llu wrmsr %llu rdpmc %llu services %llu overflows %llu pmis %llu\n",
-		   c->number, c->n_rdmsr, c->n_wrmsr, c->n_rdpmc, c->n_services,
+	seq_printf(m, "  vcpu %u rdmsr %llu wrmsr %llu rdpmc %llu", c->number, c->n_rdmsr,
+		   c->n_wrmsr, c->n_rdpmc);
+	seq_printf(m, " services %llu overflows %llu pmis %llu\n", c->n_services,
 		   (u64)atomic64_read(&c->n_overflows), c->n_nmis);
 }
 

@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -15,222 +16,13 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-static DEFINE_HASHTABLE(vk_vms, 6);     /* by vk_vm.kvm; RCU protects readers */
-static DEFINE_SPINLOCK(vk_vms_lock);    /* protects writers */
 static struct workqueue_struct *vk_wq;  /* frees VMs */
 
 DEFINE_MUTEX(vk_mutex);
 LIST_HEAD(vk_all);
 unsigned int vk_n_vms;
 
-static struct vk_vm *vk_vm_find(const struct kvm *kvm)
-{
-	struct vk_vm *vm;
-
-	hash_for_each_possible_rcu(vk_vms, vm, node, (unsigned long)kvm)
-		if (vm->kvm == kvm)
-			return vm;
-	return NULL;
-}
-
-/* Under RCU, or without preemption. */
-static struct vk_vcpu *vk_find_vcpu(struct kvm_vcpu *vcpu)
-{
-	struct vk_vm *vm = vk_vm_find(vcpu->kvm);
-
-	if (!vm || vcpu->vcpu_idx >= vm->n_vcpus)
-		return NULL;
-	return smp_load_acquire(&vm->vcpu[vcpu->vcpu_idx]);
-}
-
-struct vk_vcpu *vk_arch_find(struct kvm_vcpu *vcpu)
-{
-	struct vk_vcpu *c;
-
-	rcu_read_lock_sched_notrace();
-	c = vk_find_vcpu(vcpu);
-	rcu_read_unlock_sched_notrace();
-	return c && c->arch ? c : NULL;
-}
-
-/* The vCPU stays as long as its thread is in the module. */
-static struct vk_vcpu *vk_find(struct kvm_vcpu *vcpu)
-{
-	struct vk_vcpu *c;
-
-	rcu_read_lock();
-	c = vk_find_vcpu(vcpu);
-	rcu_read_unlock();
-	return c;
-}
-
-/* Services */
-
-/*
- * Request a service. From anywhere but NMI. @wake: end a HLT, since an interrupt follows.
- */
-static void vk_ask(struct vk_vcpu *c, int why, bool wake)
-{
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&c->lock, flags);
-	if (c->vcpu) {
-		atomic_or(why, &c->pending);
-		kvm_make_request(KVM_REQ_PMU, c->vcpu);
-		/* With no NMI queued, this request only makes a HLT look. */
-		if (wake)
-			kvm_make_request(KVM_REQ_NMI, c->vcpu);
-		/*
-		 * Pairs with the barrier in KVM after vcpu->mode is set: the requests are
-		 * visible before the mode is read. Either KVM sees the requests, or
-		 * IN_GUEST_MODE is seen here.
-		 */
-		smp_mb__after_atomic();
-		if (wake || READ_ONCE(c->vcpu->mode) == IN_GUEST_MODE)
-			kvm_vcpu_kick(c->vcpu);
-	}
-	raw_spin_unlock_irqrestore(&c->lock, flags);
-}
-
-static void vk_kick_work(struct irq_work *work)
-{
-	struct vk_vcpu *c = container_of(work, struct vk_vcpu, kick);
-
-	vk_ask(c, VK_SERVE, xchg(&c->wake, false));
-}
-
-static enum hrtimer_restart vk_slice_over(struct hrtimer *timer)
-{
-	vk_ask(container_of(timer, struct vk_vcpu, slice), VK_SLICE, false);
-	return HRTIMER_NORESTART;
-}
-
-/* While vk_slice_over() returns on another CPU, the timer is active, but not queued. */
-void vk_start_slice(struct vk_vcpu *c)
-{
-	if (!hrtimer_is_queued(&c->slice))
-		hrtimer_start(&c->slice, ns_to_ktime(VK_SLICE_NS), HRTIMER_MODE_REL);
-}
-
-/*
- * Called for each KVM_RUN of the host. Most VMs have no PMU, and most vCPUs one thread.
- */
-void vk_run(struct kvm_vcpu *vcpu)
-{
-	enum vk_thread has = vk_thread_has(vcpu);
-	struct vk_vcpu *c;
-
-	if (has == VK_THREAD_OWN) {
-		c = vk_find_vcpu(vcpu);
-		if (!c || !c->arch || !vk_arch_due(c))
-			return;
-	} else if (has == VK_THREAD_FREE && !vk_find_vcpu(vcpu) &&
-		   !vk_arch_wanted(vk_vm_find(vcpu->kvm), vcpu)) {
-		return;
-	}
-	kvm_make_request(KVM_REQ_PMU, vcpu);
-}
-
-bool vk_due(struct kvm_vcpu *vcpu)
-{
-	enum vk_thread has = vk_thread_has(vcpu);
-	struct vk_vcpu *c = vk_find_vcpu(vcpu);
-
-	if (has == VK_THREAD_TAKEN)
-		return true;
-	if (!c)
-		return vk_arch_wanted(vk_vm_find(vcpu->kvm), vcpu);
-	if (c->arch && vk_arch_due(c))
-		return true;
-	return has == VK_THREAD_FREE || atomic_read(&c->pending) || vk_filter_due(c->vm);
-}
-
-/* In SMM, and while a vCPU runs a nested guest, its CR0 is not that of its system. */
-bool vk_in_system(const struct kvm_vcpu *vcpu)
-{
-	return !(vcpu->arch.hflags & (HF_GUEST_MASK | HF_SMM_MASK));
-}
-
-/*
- * A VMM that resets a machine does not report that to the kernel. But a guest that has
- * enabled paging only loses it by a reset of the machine, or by an INIT.
- */
-static bool vk_check_reset(struct vk_vcpu *c)
-{
-	struct vpmu_hypercall reset = {
-		.nr = VPMU_PV_HYPERCALL, .arg = { VPMU_PV_OP_RESET }, .long_mode = true,
-	};
-
-	lockdep_assert_held(&c->perf.lock);
-	if (!c->paging || !vk_in_system(c->vcpu) || c->vcpu->arch.cr0 & X86_CR0_PG)
-		return false;
-	c->paging = false;
-	trace_vpmu_kvm_reset(c);
-	if (c->vcpu->vcpu_id == c->vcpu->kvm->arch.bsp_vcpu_id)
-		vpmu_pv_hypercall(c->pv, &reset);
-	else
-		vpmu_pv_reset(c->pv);
-	return true;
-}
-
-static void vk_heed_filter(struct vk_vcpu *c)
-{
-	unsigned int changes = vk_filter_sync(c->vm);
-
-	lockdep_assert_held(&c->perf.lock);
-	if (c->filter_changes == changes)
-		return;
-	c->filter_changes = changes;
-	vpmu_pv_refilter(c->pv);
-}
-
-/* The part of a service that is the paravirtual PMU's. Returns whether to start a slice. */
-static bool vk_pv_serve(struct vk_vcpu *c, int why)
-{
-	lockdep_assert_held(&c->perf.lock);
-	if (vk_check_reset(c))
-		return false;
-	vk_heed_filter(c);
-	vk_perf_poll(&c->perf);
-	vpmu_pv_service(c->pv);
-	return why & VK_SLICE && vpmu_pv_slice(c->pv);
-}
-
-bool vk_serve(struct kvm_vcpu *vcpu)
-{
-	struct vk_vcpu *c = vk_find(vcpu);
-	bool again;
-	int why;
-
-	vk_perf_evict(vcpu);
-	if (!c && vk_arch_wanted(vk_vm_of(vcpu->kvm), vcpu)) {
-		c = vk_arch_attach(vcpu);
-		if (!c)
-			return false; /* otherwise KVM would come here again at once */
-	}
-	if (!c)
-		return true;
-	why = atomic_xchg(&c->pending, 0);
-	mutex_lock(&c->perf.lock);
-	c->n_services++;
-	(void)vk_perf_bind(&c->perf); /* otherwise enabled events are in error */
-	again = c->arch ? vk_arch_serve(c, why) : vk_pv_serve(c, why);
-	again |= c->perf.n_enabled;
-	mutex_unlock(&c->perf.lock);
-	vk_flush_dirty(c);
-	if (again)
-		vk_start_slice(c);
-	return !c->arch || !vk_arch_quiet(vcpu);
-}
-
 /* Hooks of the library */
-
-void vk_kick(void *ctx)
-{
-	struct vk_vcpu *c = ctx;
-
-	irq_work_queue(&c->kick);
-}
 
 /* On the vCPU's thread, outside of the guest. */
 static void vk_inject(void *ctx, uint8_t vector)
@@ -293,16 +85,6 @@ static struct vpmu_pv_config vk_config(const struct kvm *kvm)
 
 static void vk_vm_end_work(struct work_struct *work);
 
-struct vk_vm *vk_vm_of(const struct kvm *kvm)
-{
-	struct vk_vm *vm;
-
-	rcu_read_lock();
-	vm = vk_vm_find(kvm);
-	rcu_read_unlock();
-	return vm;
-}
-
 /* A limit that is read without vk_mutex may be out of date; vk_vm_publish() asks again under it. */
 static bool vk_vm_room(struct vpmu_error *why)
 {
@@ -325,6 +107,15 @@ static int vk_vm_init_pv(struct vk_vm *vm, struct vpmu_pv_config *cfg, struct vp
 	if (!vm->pv)
 		return -ENOMEM;
 	return vpmu_pv_vm_init(vm->pv, cfg, &vk_perf_ops, why) ? -EINVAL : 0;
+}
+
+void vk_arch_free(struct vk_arch *a)
+{
+	if (!a)
+		return;
+	kfree(a);
+	vk_arch_hooks_put();
+	module_put(THIS_MODULE);
 }
 
 static void vk_vm_free(struct vk_vm *vm)
@@ -459,10 +250,7 @@ struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
 	c->vm = vm;
 	c->vcpu = vcpu;
 	c->number = vcpu->vcpu_idx;
-	raw_spin_lock_init(&c->lock);
-	init_irq_work(&c->kick, vk_kick_work);
-	hrtimer_init(&c->slice, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	c->slice.function = vk_slice_over;
+	vk_requests_init(c);
 	vk_perf_init(&c->perf);
 	if ((bind && vk_perf_bind(&c->perf)) ||
 	    (vm->arch ? vk_arch_vcpu_init(c, why) : vk_pv_vcpu_init(c, why))) {
@@ -498,7 +286,7 @@ void vk_warn(const struct vpmu_error *why)
 				    task_tgid_nr(current), why->what ?: "no memory");
 }
 
-static struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
+struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu)
 {
 	struct vk_vm *vm = vk_vm_of(vcpu->kvm);
 	struct vpmu_error why = { };
@@ -590,33 +378,6 @@ void vk_loaded(struct vk_vm *vm)
 		c->paging = vk_in_system(c->vcpu) && c->vcpu->arch.cr0 & X86_CR0_PG;
 		vk_ask(c, VK_SERVE, false);
 	}
-}
-
-void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)
-{
-	struct vk_vcpu *c;
-	bool busy;
-
-	/* A 64-bit caller's number has to match in all 64 bits. */
-	if (call->long_mode && call->nr != VPMU_PV_HYPERCALL)
-		return;
-	c = vk_find(vcpu) ?: vk_attach(vcpu);
-	if (!c || !c->pv)
-		return;
-	mutex_lock(&c->perf.lock);
-	(void)vk_perf_bind(&c->perf);
-	vk_check_reset(c);
-	if (vk_in_system(vcpu))
-		c->paging = vcpu->arch.cr0 & X86_CR0_PG;
-	vk_heed_filter(c);
-	c->n_calls++;
-	vpmu_pv_hypercall(c->pv, call);
-	trace_vpmu_kvm_call(c, call);
-	busy = c->perf.n_enabled || !list_empty(&c->perf.events);
-	mutex_unlock(&c->perf.lock);
-	vk_flush_dirty(c);
-	if (busy)
-		vk_start_slice(c);
 }
 
 /* End of VMs and vCPUs */

@@ -4,9 +4,15 @@
  *
  *	main.c      load and unload, limits
  *	hook.c      the entry points from KVM, by ftrace
- *	arch.c      the architectural PMU of VMs that ask for it
- *	arch_hook.c where it takes the place of KVM's own
+ *	redirect.c  tables of such hooks
+ *	serve.c     calls and services
  *	vm.c        VMs and vCPUs: created by their first hypercall, freed with KVM's
+ *	table.c     where they are found
+ *	request.c   requests of services
+ *	lock.c      a VM stands still
+ *	arch.c      the architectural PMU of a vCPU
+ *	arch_vm.c   VMs that have it
+ *	arch_hook.c where it takes the place of KVM's own
  *	thread.c    threads: which vCPU's events each thread has
  *	filter.c    the limits that a VMM sets its guest
  *	memory.c    guest memory
@@ -53,7 +59,6 @@
 #include <vpmu/pv.h>
 
 struct perf_event;
-struct vk_arch;
 struct vk_arch_filter;
 struct vpmu_kvm_arch;
 struct vk_vm;
@@ -93,6 +98,13 @@ struct vk_perf {
 
 #define VK_SERVE	1 /* in vk_vcpu.pending: a first half has run */
 #define VK_SLICE	2 /* in vk_vcpu.pending: a slice of time has passed */
+
+/* The architectural PMU that a VM is given. */
+struct vk_arch {
+	u8 version, n_gp;
+	u64 capabilities;
+	int (*get_cpl)(struct kvm_vcpu *vcpu); /* of KVM's module for this CPU */
+};
 
 struct vk_vcpu {
 	struct vk_vm *vm;
@@ -161,6 +173,41 @@ void vk_unhook(void);
 /** Stop watching for VMs that are destroyed, after all are gone. May sleep. */
 void vk_unwatch(void);
 
+/* table.c */
+extern struct hlist_head vk_vms[1 << 6]; /* by vk_vm.kvm; RCU protects readers */
+extern spinlock_t vk_vms_lock;           /* protects writers */
+
+/** The VM of @kvm, or NULL; the first under RCU, or without preemption. */
+struct vk_vm *vk_vm_find(const struct kvm *kvm);
+struct vk_vm *vk_vm_of(const struct kvm *kvm);
+
+/**
+ * The vCPU, or NULL; the first under RCU, or without preemption. It stays as long as its
+ * thread is in the module.
+ */
+struct vk_vcpu *vk_find_vcpu(struct kvm_vcpu *vcpu);
+struct vk_vcpu *vk_find(struct kvm_vcpu *vcpu);
+
+/** Likewise, if its PMU is the architectural one. From anywhere. */
+struct vk_vcpu *vk_arch_find(struct kvm_vcpu *vcpu);
+
+/* request.c */
+void vk_requests_init(struct vk_vcpu *c);
+
+/**
+ * Request a service. From anywhere but NMI. @wake: end a HLT, since an interrupt follows.
+ */
+void vk_ask(struct vk_vcpu *c, int why, bool wake);
+
+/** Request a service: vpmu_ops.kick. From anywhere. */
+void vk_kick(void *ctx);
+
+/** Request one when a slice of time has passed. On the vCPU's thread. */
+void vk_start_slice(struct vk_vcpu *c);
+
+/** Is CR0 that of the vCPU's system? In SMM, and in a nested guest, it is not. */
+bool vk_in_system(const struct kvm_vcpu *vcpu);
+
 /* vm.c */
 extern struct mutex vk_mutex;           /* protects vk_all */
 extern struct list_head vk_all;
@@ -199,18 +246,6 @@ void vk_unbind_all(struct vk_vm *vm);
  */
 void vk_loaded(struct vk_vm *vm);
 
-/** Handle a hypercall of ours. On the vCPU's thread, where KVM emulates it; may sleep. */
-void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call);
-
-/** KVM_RUN begins on this thread. Without preemption. */
-void vk_run(struct kvm_vcpu *vcpu);
-
-/** The architectural PMU of @vcpu, or NULL. Without preemption, or on its own thread. */
-struct vk_vcpu *vk_arch_find(struct kvm_vcpu *vcpu);
-
-/** The VM of @kvm, or NULL. */
-struct vk_vm *vk_vm_of(const struct kvm *kvm);
-
 /**
  * Give a VM that is not known yet the architectural PMU @arch, which is the VM's from then
  * on. May sleep. Returns 0; -EEXIST: it is known; -ENOSPC or -ENOMEM, with @why if a limit
@@ -231,14 +266,22 @@ bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why);
 /** Complain that this process's guest gets no PMU. */
 void vk_warn(const struct vpmu_error *why);
 
-/** Have a slice timer expire. On the vCPU's thread. */
-void vk_start_slice(struct vk_vcpu *c);
+/** Create the vCPU, and its VM, that makes its first call. NULL: it has no PMU. */
+struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu);
 
-/** Request a service, by an irq_work: vpmu_ops.kick. */
-void vk_kick(void *ctx);
+/** Undo what vk_arch_give() has done for a VM. */
+void vk_arch_free(struct vk_arch *arch);
 
-/** SMM, and nested guests, have another CR0 than the system. */
-bool vk_in_system(const struct kvm_vcpu *vcpu);
+/** KVM is about to free @kvm, none of whose vCPUs can run. Does not sleep. */
+void vk_vm_gone(struct kvm *kvm);
+
+/* serve.c */
+
+/** Handle a hypercall of ours. On the vCPU's thread, where KVM emulates it; may sleep. */
+void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call);
+
+/** KVM_RUN begins on this thread. Without preemption. */
+void vk_run(struct kvm_vcpu *vcpu);
 
 /** Is a service due? On the vCPU's thread, without preemption. */
 bool vk_due(struct kvm_vcpu *vcpu);
@@ -248,9 +291,6 @@ bool vk_due(struct kvm_vcpu *vcpu);
  * Returns whether KVM's own function has something to do.
  */
 bool vk_serve(struct kvm_vcpu *vcpu);
-
-/** KVM is about to free @kvm, none of whose vCPUs can run. Does not sleep. */
-void vk_vm_gone(struct kvm *kvm);
 
 /* thread.c */
 void vk_threads_init(void);
@@ -337,7 +377,7 @@ bool vk_perf_emulated(struct vk_perf *p, bool branch, bool kernel);
 /** Let these instructions bring overflows nearer. In a service. */
 void vk_perf_settle(struct vk_perf *p);
 
-/* arch.c: the architectural PMU. All may sleep, unless noted. */
+/* arch_vm.c. All may sleep, unless noted. */
 extern bool vk_arch_default; /* VMs whose VMM does not ask have it too */
 
 /** Find out what this host can offer. Returns 0, or a negative errno after a pr_err. */
@@ -350,13 +390,22 @@ void vk_arch_exit(void);
 /** Answer the ioctl of this name. Returns 0, or a negative errno with @why. */
 int vk_arch_decide(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why);
 
-void vk_arch_free(struct vk_arch *arch);
-
 /** Is this vCPU, which the module does not know, still to get its PMU? Does not sleep. */
 bool vk_arch_wanted(const struct vk_vm *vm, const struct kvm_vcpu *vcpu);
 
 /** Give it to it, before it first enters its guest. On its thread. Or returns NULL. */
 struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu);
+
+/* arch.c: the architectural PMU. All may sleep, unless noted. */
+
+/** Find out what this host can offer. Returns NULL, or why that is nothing. */
+const char *vk_arch_find_host(void);
+
+/**
+ * What a VM that wants @want is given. Returns 0, or -EOPNOTSUPP with @why. The VM exists,
+ * so KVM's module for this CPU stays.
+ */
+int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpmu_error *why);
 
 /** The part of vk_vcpu_new() and of its end. */
 int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why);
@@ -375,7 +424,8 @@ bool vk_arch_quiet(const struct kvm_vcpu *vcpu);
 int vk_arch_rdmsr(struct vk_vcpu *c, struct msr_data *msr);
 int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr);
 int vk_arch_rdpmc(struct vk_vcpu *c, unsigned int idx, u64 *data);
-void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *regs, bool *found);
+void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *regs,
+		   bool *found);
 
 /** KVM has executed an instruction. Does not sleep; perhaps with interrupts off. */
 void vk_arch_emulated(struct vk_vcpu *c, bool branch);
@@ -385,6 +435,17 @@ void vk_arch_emulated(struct vk_vcpu *c, bool branch);
 /** Hook what the architectural PMU needs, for one more user. Returns 0, or an errno. */
 int vk_arch_hooks_get(void);
 void vk_arch_hooks_put(void);
+
+/* lock.c */
+
+/**
+ * Lock all vCPUs of @kvm, so that none runs and none is created. Returns 0; -EINTR; -EBUSY
+ * with @why: one runs.
+ */
+int vk_lock_vcpus(struct kvm *kvm, struct vpmu_error *why);
+
+/** Unlock the first @n, or all with ULONG_MAX. */
+void vk_unlock_vcpus(struct kvm *kvm, unsigned long n);
 
 /* device.c */
 
@@ -399,15 +460,6 @@ void vk_device_exit(void);
  */
 int vk_save(struct kvm *kvm, struct vpmu_kvm_state *io, struct vpmu_error *why);
 int vk_load(struct kvm *kvm, const struct vpmu_kvm_state *io, struct vpmu_error *why);
-
-/**
- * Lock all vCPUs of @kvm, so that none runs and none is created. Returns 0; -EINTR; -EBUSY
- * with @why: one runs.
- */
-int vk_lock_vcpus(struct kvm *kvm, struct vpmu_error *why);
-
-/** Unlock the first @n, or all with ULONG_MAX. */
-void vk_unlock_vcpus(struct kvm *kvm, unsigned long n);
 
 /* faults.c */
 #ifdef VPMU_KVM_FAULTS

@@ -12,7 +12,7 @@
 	.section .rodata
 	.globl	guest_code, guest_code_end, guest_call, guest_loop, guest_store, guest_halt
 	.globl	guest_nested, guest_real, guest_paged, guest_nmi, guest_fault
-	.globl	guest_smm, guest_smm_end
+	.globl	guest_smm, guest_smm_end, guest_wrmsr, guest_rdmsr, guest_rdpmc, guest_cpuid
 
 	.code64
 guest_code:
@@ -20,6 +20,20 @@ guest_code:
 /* A hypercall, whose number and arguments are in the registers. */
 guest_call:
 	vmmcall
+	out	%al, $DONE
+
+/* One instruction; what it reads is in the registers. */
+guest_wrmsr:
+	wrmsr
+	out	%al, $DONE
+guest_rdmsr:
+	rdmsr
+	out	%al, $DONE
+guest_rdpmc:
+	rdpmc
+	out	%al, $DONE
+guest_cpuid:
+	cpuid
 	out	%al, $DONE
 
 /* RCX turns of 2 instructions. */

@@ -534,3 +534,85 @@ int vmm_decide(struct vmm *vm, unsigned long what)
 
 	return state(what, vm, NULL, &bytes);
 }
+
+/* The architectural PMU */
+
+int vmm_arch(struct vmm *vm, struct vpmu_kvm_arch *a)
+{
+	int fd = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return errno;
+	a->size = sizeof(*a);
+	a->vm = vm->fd;
+	ret = ioctl(fd, VPMU_KVM_ARCH, a) ? errno : 0;
+	close(fd);
+	return ret;
+}
+
+static int instruction(struct vmm_vcpu *v, const char *code, struct kvm_regs *regs)
+{
+	int ret = vmm_run(v, code, regs->rax, regs->rbx, regs->rcx, regs->rdx, 0);
+
+	must(ioctl(v->fd, KVM_GET_REGS, regs), "KVM_GET_REGS");
+	return ret;
+}
+
+int vmm_wrmsr(struct vmm_vcpu *v, uint32_t msr, uint64_t value)
+{
+	struct kvm_regs regs = { .rcx = msr, .rax = (uint32_t)value, .rdx = value >> 32 };
+
+	return instruction(v, guest_wrmsr, &regs);
+}
+
+static int read64(struct vmm_vcpu *v, const char *code, uint32_t rcx, uint64_t *value)
+{
+	struct kvm_regs regs = { .rcx = rcx };
+	int ret = instruction(v, code, &regs);
+
+	*value = (uint32_t)regs.rax | regs.rdx << 32;
+	return ret;
+}
+
+int vmm_rdmsr(struct vmm_vcpu *v, uint32_t msr, uint64_t *value)
+{
+	return read64(v, guest_rdmsr, msr, value);
+}
+
+int vmm_rdpmc(struct vmm_vcpu *v, uint32_t index, uint64_t *value)
+{
+	return read64(v, guest_rdpmc, index, value);
+}
+
+int vmm_cpuid(struct vmm_vcpu *v, uint32_t leaf, uint32_t out[4])
+{
+	struct kvm_regs regs = { .rax = leaf };
+	int ret = instruction(v, guest_cpuid, &regs);
+
+	out[0] = regs.rax;
+	out[1] = regs.rbx;
+	out[2] = regs.rcx;
+	out[3] = regs.rdx;
+	return ret;
+}
+
+struct one_msr {
+	struct kvm_msrs head;
+	struct kvm_msr_entry entry;
+};
+
+int vmm_set_msr(struct vmm_vcpu *v, uint32_t msr, uint64_t value)
+{
+	struct one_msr m = { { .nmsrs = 1 }, { .index = msr, .data = value } };
+
+	return ioctl(v->fd, KVM_SET_MSRS, &m) == 1 ? 0 : EIO;
+}
+
+int vmm_get_msr(struct vmm_vcpu *v, uint32_t msr, uint64_t *value)
+{
+	struct one_msr m = { { .nmsrs = 1 }, { .index = msr } };
+	int ret = ioctl(v->fd, KVM_GET_MSRS, &m);
+
+	*value = m.entry.data;
+	return ret == 1 ? 0 : EIO;
+}

@@ -111,8 +111,21 @@ int vmm_save(struct vmm *vm, void *data, size_t *bytes); /* or an errno */
 int vmm_load(struct vmm *vm, const void *data, size_t bytes);
 int vmm_decide(struct vmm *vm, unsigned long what); /* VPMU_KVM_ALLOW, VPMU_KVM_REFUSE */
 
+struct vpmu_kvm_arch;
+int vmm_arch(struct vmm *vm, struct vpmu_kvm_arch *a); /* VPMU_KVM_ARCH; 0, or an errno */
+
+/* By an instruction of the guest: 0, or EIO for a fault. */
+int vmm_wrmsr(struct vmm_vcpu *v, uint32_t msr, uint64_t value);
+int vmm_rdmsr(struct vmm_vcpu *v, uint32_t msr, uint64_t *value);
+int vmm_rdpmc(struct vmm_vcpu *v, uint32_t index, uint64_t *value);
+int vmm_cpuid(struct vmm_vcpu *v, uint32_t leaf, uint32_t regs[4]);
+
+/* By the VMM: 0, or EIO. */
+int vmm_set_msr(struct vmm_vcpu *v, uint32_t msr, uint64_t value);
+int vmm_get_msr(struct vmm_vcpu *v, uint32_t msr, uint64_t *value);
+
 extern const char guest_code[], guest_code_end[], guest_call[], guest_loop[], guest_store[],
 	guest_halt[], guest_nested[], guest_real[], guest_paged[], guest_nmi[], guest_fault[],
-	guest_smm[], guest_smm_end[];
+	guest_smm[], guest_smm_end[], guest_wrmsr[], guest_rdmsr[], guest_rdpmc[], guest_cpuid[];
 
 #endif
