@@ -44,6 +44,7 @@ soak:
 # Tests that need a real KVM: this machine's own, and one in a guest.
 check-kvm:
 	@tests/run kvm-native t-kvm t-attack t-nested
+	@SOAK=1 tests/run t-kvm-arch
 
 # Install the packages in a clean Debian: a chroot from the mirror that apt knows.
 check-deb: all

@@ -33,6 +33,7 @@ static uint32_t pmu_msr(void)
 		{ 0x3f1, 8 }, { 0x600, 1 }, { 0x1c8, 2 }, { 0x680, 64 }, { 0x14ce, 2 },
 		{ 0x1200, 800 }, { 0xdc0, 32 }, { 0x1900, 160 }, { 0x38e, 3 }, { 0x38f, 1 },
 		{ 0xc0010000, 8 }, { 0xc0010200, 12 }, { 0xc0000300, 4 }, { 0x40, 64 },
+		{ 0x56504d00, 0x50 },
 	};
 	uint32_t i = below(sizeof(ranges) / sizeof(ranges[0]));
 
@@ -238,6 +239,30 @@ bool on_trap(struct frame *f)
 
 /* ---- turns */
 
+static bool amd;
+
+/* Something likely to overflow soon. */
+static void overflow_soon(void)
+{
+	uint32_t i = below(4);
+	uint64_t select = EVTSEL_ON | (below(2) ? 0xc0 : any_value(0) & 0xffff);
+
+	if (amd) {
+		try_wrmsr(0xc0010201 + 2 * i, -(uint64_t)below(100) & 0xffffffffffff);
+		try_wrmsr(0xc0010200 + 2 * i, select);
+		try_wrmsr(0xc0000302, 0x3f);
+		try_wrmsr(0xc0000301, any() & 0x3f);
+		try_wrmsr(0xc0000301, 0xf);
+		return;
+	}
+	try_wrmsr(MSR_PMC0 + i, -(uint64_t)below(100));
+	try_wrmsr(MSR_EVTSEL0 + i, select);
+	try_wrmsr(MSR_FIXED_CTRL, any() & 0xbbb);
+	try_wrmsr(MSR_GLOBAL, 0x7000000ffull & any());
+	try_wrmsr(MSR_GLOBAL, 0x70000000full);
+	try_wrmsr(MSR_RESET, 0x7000000ffull | (below(2) ? 1ull << 59 : 0));
+}
+
 static void turn(void)
 {
 	uint32_t msr;
@@ -266,14 +291,8 @@ static void turn(void)
 	case 6:
 		apic_write(APIC_LVTPC, any_lvtpc());
 		break;
-	case 7: /* something likely to overflow soon */
-		msr = below(4);
-		try_wrmsr(MSR_PMC0 + msr, -(uint64_t)below(100));
-		try_wrmsr(MSR_EVTSEL0 + msr, EVTSEL_ON | (below(2) ? 0xc0 : any_value(0) & 0xffff));
-		try_wrmsr(MSR_FIXED_CTRL, any() & 0xbbb);
-		try_wrmsr(MSR_GLOBAL, 0x7000000ffull & any());
-		try_wrmsr(MSR_GLOBAL, 0x70000000full);
-		try_wrmsr(MSR_RESET, 0x7000000ffull | (below(2) ? 1ull << 59 : 0));
+	case 7:
+		overflow_soon();
 		apic_write(APIC_LVTPC, any_lvtpc());
 		instructions(false);
 		break;
@@ -286,7 +305,10 @@ static void turn(void)
 int main(const char *line)
 {
 	uint64_t turns = option(line, "turns", 10000);
+	uint32_t eax = 0, ebx, ecx = 0, edx;
 
+	asm volatile("cpuid" : "+a" (eax), "=b" (ebx), "+c" (ecx), "=d" (edx));
+	amd = ebx == 0x68747541; /* "Auth" */
 	state = option(line, "seed", 1) * 0x9e3779b97f4a7c15ull + 1;
 	/* A handler's faults end the blocking of NMIs: they nest, on one stack. */
 	own_stack(2, false);

@@ -1,0 +1,191 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# In an L1, sourced by nested-l1.sh: the architectural PMU of vpmu_kvm.ko.
+#
+#   kvm-arch-l1.sh MODULE SUITE CASE...
+module=$1 suite=$2
+shift 2
+programs=$VPMU_BUILD/guest
+vms=/sys/kernel/debug/vpmu_kvm/vms
+demo=$VPMU_BUILD/examples/demo
+
+check() { # NAME WHY-NOT
+	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
+}
+
+# wait_for SECONDS COMMAND...
+wait_for() {
+	local i=$((10 * $1))
+	shift
+	until "$@"; do
+		[ $((i--)) -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+load() { # PARAMETER...
+	! grep -q '^vpmu_kvm ' /proc/modules || unload
+	insmod "$module" "$@" || echo "not ok load: $(dmesg | tail -n 1)"
+}
+
+# A VM holds the module until its memory is free.
+unload() { wait_for 60 rmmod vpmu_kvm 2>/dev/null || echo 'not ok unload: it is in use'; }
+
+gone() { grep -q '^vms 0 .* counters 0 of' $vms; }
+nothing_left() { # NAME
+	wait_for 60 gone
+	check "$1/nothing is left" "$(gone || head -n 3 $vms)"
+}
+
+arch() { # NAME OPTION... -- COMMAND
+	local name=$1
+	shift
+	l2 "$name" --pmu arch --root --kernel "$suite" --memory 256M "$@"
+}
+
+t_vmm() {
+	load
+	"$VPMU_BUILD/vmm/arch" | sed -E 's,^(ok|not ok) ,\1 vmm/,'
+	nothing_left vmm
+	load arch=1
+	"$VPMU_BUILD/vmm/arch" arch=1 exact | sed -E 's,^(ok|not ok) ,\1 vmm/,'
+	nothing_left 'vmm/arch=1'
+	unload
+	echo 'ok vmm/unload'
+}
+
+address() { nm "$programs/sample" | sed -n "s/^0*\([0-9a-f]*\) . $1$/\1/p"; }
+
+# A stock guest: its driver finds PerfMonV2, counts exactly, and samples without skid.
+t_guest() {
+	local list=() source
+	for source in "$VPMU_ROOT"/tests/guest/*.S; do
+		list+=("$programs/$(basename "$source" .S)")
+	done
+	cat >guest.sh <<-'END'
+	programs=$1 instruction=$2 branch=$3 demo=$4
+	shift 4
+	dmesg | grep -q 'AMD PMU driver' && dmesg | grep -q 'version: *2\|generic registers: *6' &&
+		echo 'ok driver' || echo "not ok driver: $(dmesg | grep -A 3 'Performance Events')"
+	"$programs/count" "$@"
+	"$programs/rdpmc" >out 2>&1 && echo 'ok rdpmc' || echo "not ok rdpmc: $(tail -n 1 out)"
+	sample() { # NAME EVENT PERIOD PROGRAM ADDRESS WANTED
+		chrt -f 1 perf record -q -e "$2:u" -c "$3" -o /tmp/data "$4" >/dev/null 2>&1
+		found=$(perf script -i /tmp/data -G -F ip 2>/dev/null | sort | uniq -c | xargs)
+		[ "$found" = "$6 $5" ] && echo "ok samples of $1" || echo "not ok samples of $1: $found"
+	}
+	sample instructions instructions 10000 "$programs/sample" "$instruction" 300
+	sample branches branches 10000 "$programs/sample" "$branch" 120
+	for turn in 1 2 3; do
+		sample "demo, $turn" instructions 41020 "$demo" 40100c 1000
+	done
+	found=$(awk '/NMI:|PMI:/ { n = 0; for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i; print n }' /proc/interrupts | uniq | wc -l)
+	[ "$found" = 1 ] && echo 'ok an NMI for each PMI' ||
+		echo "not ok an NMI for each PMI: $(grep -E 'NMI:|PMI:' /proc/interrupts | xargs)"
+	END
+	load
+	lifted arch guest --smp 2 -- sh ./guest.sh "$programs" "$(address instruction)" \
+		"$(address branch)" "$demo" "${list[@]}"
+	check 'guest/vpmu run says which PMU' "$(grep -q 'architectural PMU of vpmu_kvm.ko: version 2, 6 counters' \
+		guest.l2.err || head -n 3 guest.l2.err)"
+	nothing_left guest
+}
+
+# A guest whose VMM has not asked has KVM's own PMU; beside it, one that has.
+# shellcheck disable=SC2016 # L2's
+t_own() {
+	load
+	rm -f own-*
+	arch own/ours -- sh -c 'touch own-ours; until [ -e own-done ]; do
+		perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)
+		[ "$n" = 41020005 ] || echo "not ok exact: $n"; done; echo "ok exact"' sh "$demo" >own.out 2>&1 &
+	wait_for 120 [ -e own-ours ]
+	check 'own/rmmod is refused' "$(! rmmod vpmu_kvm 2>/dev/null || echo 'it is not')"
+	mv /dev/vpmu_kvm /dev/elsewhere
+	arch own/not -- sh -c '[ -z "$(vpmu lost 2>/dev/null)" ] && echo "ok not asked"
+		perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)
+		[ "$n" = 41020005 ] && echo "ok exact" || echo "not ok exact: $n"' sh "$demo"
+	mv /dev/elsewhere /dev/vpmu_kvm
+	touch own-done
+	wait
+	cat own.out
+	nothing_left own
+}
+
+# The host takes four of six counters while the guest has five: two are left, and the guest
+# is told which of its own do not count.
+# shellcheck disable=SC2016 # L2's
+t_lost() {
+	load
+	rm -f lost-*
+	arch lost -- sh -c '
+		perf stat -a -e r00c0,r00c2,r0076,r00c3,r00c4 sh -c "touch lost-ready; until [ -e lost-told ]; do
+			$1/vpmu lost >lost-now 2>&1; [ ! -e lost-taken ] || [ -e lost-seen ] || cp lost-now lost-seen; sleep 0.2; done" 2>/dev/null
+		perf stat -x, -e instructions:u -o o "$1/examples/demo"; n=$(sed -n "s/,.*instructions.*//p" o)
+		[ "$n" = 41020005 ] && echo "ok exact again" || echo "not ok exact again: $n"
+	' sh "$VPMU_BUILD" >lost.out 2>&1 &
+	wait_for 120 [ -e lost-ready ]
+	perf stat -a -o host.csv -x, -e r00c0:uHD,r00c2:uHD,r0076:uHD,r00c3:uHD sh -c '
+		sleep 1; touch lost-taken; for i in $(seq 100); do [ ! -e lost-seen ] || break; sleep 0.1; done' &
+	wait $!
+	touch lost-told
+	wait
+	cat lost.out
+	check 'lost/told' "$([ "$(grep -c 'pmc.* lost ' lost-seen)" -ge 3 ] && [ "$(grep -c ' trust ' lost-seen)" -le 2 ] ||
+		cat lost-seen)"
+	check "lost/the host's events count" "$([ "$(grep -c ',100.00,' host.csv)" = 4 ] || cat host.csv)"
+	nothing_left lost
+}
+
+# Two guests sample; one is killed in the middle, and the other one goes on exactly.
+# shellcheck disable=SC2016 # L2's
+t_two() {
+	load
+	rm -f two-*
+	arch two -- sh -c 'perf record -q -a -c 200003 -o /tmp/data sleep 1000 2>/dev/null & touch two-1
+		until [ -e two-killed ]; do sleep 0.1; done
+		for i in 1 2 3; do perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)
+		[ "$n" = 41020005 ] && echo "ok exact $i" || echo "not ok exact $i: $n"; done
+		kill -INT %1; wait' sh "$demo" >two.out 2>&1 &
+	wait_for 200 [ -e two-1 ]
+	l2_run two-killed.log --pmu arch --kernel "$suite" --memory 256M -- \
+		sh -c 'touch two-2; perf record -q -a -c 200003 -o /tmp/data sleep 1000' >killed.out 2>&1 &
+	wait_for 200 [ -e two-2 ]
+	sleep 2
+	kill -9 "$(awk '$1 == "vm" { pid = $2 } END { print pid }' $vms)"
+	touch two-killed
+	wait
+	cat two.out
+	nothing_left two
+}
+
+t_storm() {
+	load
+	arch storm --smp 2 -- "$programs/storm" 8 4711
+	nothing_left storm
+}
+
+# A guest that does to the PMU whatever it can, beside a host that counts itself.
+t_fuzz() {
+	local status=0 out
+	load arch=1
+	perf stat -a -x, -o fuzz.csv -e instructions:uHD,branches:uHD sh -c \
+		'until [ -e fuzz-done ]; do sleep 0.1; done' &
+	out=$(timeout -k 5 900 "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
+		-no-user-config -display none -serial stdio -machine pc -bios qboot.rom -m 64 -accel kvm \
+		-cpu host -device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/fuzz" \
+		-append "seed=$SEED turns=$TURNS" </dev/null 2>fuzz.err) || status=$?
+	touch fuzz-done
+	wait
+	if [ $status = 67 ] && [[ $out =~ ^ok\ fuzz:\ $TURNS\ turns,\ ([0-9]+)\ PMIs ]]; then
+		echo "ok fuzz: seed $SEED, ${out#ok fuzz: }"
+	else
+		echo "not ok fuzz: seed $SEED, status $status: $out $(head -n 2 fuzz.err)"
+	fi
+	check "fuzz/the host's events count" "$([ "$(grep -c ',100.00,' fuzz.csv)" = 2 ] || cat fuzz.csv)"
+	nothing_left fuzz
+	unload
+}
+
+for t; do t_"$t"; done
