@@ -174,8 +174,6 @@ int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 
 void vk_arch_vcpu_fini(struct vk_vcpu *c)
 {
-	if (c->arch)
-		vpmu_arch_reset(c->arch, false); /* its events are released */
 	kvfree(c->arch);
 	kvfree(c->filter);
 }

@@ -63,19 +63,6 @@ static bool vk_has_run(struct kvm *kvm)
 	return false;
 }
 
-static int vk_arch_give(struct kvm *kvm, const struct vpmu_kvm_arch *want, struct vpmu_error *why)
-{
-	struct vk_arch *a = vk_arch_new(want, why);
-	int ret;
-
-	if (IS_ERR(a))
-		return PTR_ERR(a);
-	ret = vk_vm_give(kvm, a, why);
-	if (ret)
-		vk_arch_free(a);
-	return ret;
-}
-
 static bool vk_arch_has(const struct vk_arch *a, const struct vpmu_kvm_arch *want)
 {
 	return (!want->version || want->version == a->version) &&
@@ -83,20 +70,24 @@ static bool vk_arch_has(const struct vk_arch *a, const struct vpmu_kvm_arch *wan
 	       !(want->capabilities & ~a->capabilities);
 }
 
-static int vk_arch_decide_locked(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why)
+/* @a becomes the VM's, or remains the caller's. */
+static int vk_arch_decide_locked(struct kvm *kvm, struct vk_arch **a, struct vpmu_kvm_arch *io,
+				 struct vpmu_error *why)
 {
 	struct vk_vm *vm = vk_vm_of(kvm);
-	int ret = 0;
+	int ret;
 
 	if (!vm && vk_has_run(kvm)) {
 		why->what = "the guest runs already";
 		return -EBUSY;
 	}
-	if (!vm)
-		ret = vk_arch_give(kvm, io, why);
-	if (ret)
-		return ret;
-	vm = vk_vm_of(kvm);
+	if (!vm) {
+		ret = vk_vm_give(kvm, *a, why);
+		if (ret)
+			return ret;
+		*a = NULL;
+		vm = vk_vm_of(kvm);
+	}
 	if (!vm->arch || !vk_arch_has(vm->arch, io)) {
 		why->what = vm->arch ? "the guest has another architectural PMU already" :
 			    vm->pv ? "the guest has a paravirtual PMU already" :
@@ -110,14 +101,20 @@ static int vk_arch_decide_locked(struct kvm *kvm, struct vpmu_kvm_arch *io, stru
 	return 0;
 }
 
+/* KVM's functions are hooked before the VM is locked. */
 int vk_arch_decide(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why)
 {
-	int ret = vk_lock_vcpus(kvm, why);
+	struct vk_arch *a = vk_arch_new(io, why);
+	int ret;
 
-	if (ret)
-		return ret;
-	ret = vk_arch_decide_locked(kvm, io, why);
-	vk_unlock_vcpus(kvm, ULONG_MAX);
+	if (IS_ERR(a))
+		return PTR_ERR(a);
+	ret = vk_lock_vcpus(kvm, why);
+	if (!ret) {
+		ret = vk_arch_decide_locked(kvm, &a, io, why);
+		vk_unlock_vcpus(kvm, ULONG_MAX);
+	}
+	vk_arch_free(a);
 	return ret;
 }
 
@@ -143,9 +140,23 @@ static bool vk_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
 	return !why->what;
 }
 
-struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu)
+/* By the module's parameter. */
+static int vk_arch_give(struct kvm *kvm, struct vpmu_error *why)
 {
 	static const struct vpmu_kvm_arch any;
+	struct vk_arch *a = vk_arch_new(&any, why);
+	int ret;
+
+	if (IS_ERR(a))
+		return PTR_ERR(a);
+	ret = vk_vm_give(kvm, a, why);
+	if (ret)
+		vk_arch_free(a);
+	return ret;
+}
+
+struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu)
+{
 	struct vk_vm *vm = vk_vm_of(vcpu->kvm);
 	struct vpmu_error why = { };
 	struct vk_vcpu *c = NULL;
@@ -153,7 +164,7 @@ struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu)
 	if (!vm && vk_has_run(vcpu->kvm))
 		return NULL; /* since before the module was there */
 	if (vk_fits(vcpu, &why) && !vm && vk_may_have(vcpu->kvm, &why)) {
-		(void)vk_arch_give(vcpu->kvm, &any, &why);
+		(void)vk_arch_give(vcpu->kvm, &why);
 		vm = vk_vm_of(vcpu->kvm);
 	}
 	if (!why.what && vm && vm->arch)

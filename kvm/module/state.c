@@ -22,6 +22,37 @@ static void vk_unlock_all(struct kvm *kvm)
 }
 
 /*
+ * The architectural PMUs' states follow each other in the order of the vCPUs; each has its
+ * size in its header (vpmu/state.h). @state NULL: @bytes only.
+ */
+static int vk_save_arch(struct vk_vm *vm, u8 *state, size_t room, size_t *bytes)
+{
+	unsigned int i;
+	size_t used;
+	int ret = 0;
+
+	*bytes = 0;
+	for (i = 0; i < vm->n_vcpus && !ret; i++) {
+		if (!vm->vcpu[i])
+			continue;
+		used = 0;
+		ret = vpmu_arch_save(vm->vcpu[i]->arch, state ? state + *bytes : NULL,
+				     state ? room - *bytes : 0, &used);
+		if (!state)
+			ret = 0; /* it is measured */
+		*bytes += used;
+	}
+	return ret;
+}
+
+static int vk_save_any(struct vk_vm *vm, void *state, size_t room, size_t *bytes)
+{
+	if (vm->arch)
+		return vk_save_arch(vm, state, room, bytes);
+	return vpmu_pv_vm_save(vm->pv, state, room, bytes);
+}
+
+/*
  * Allocate @state for a copy of the state, of @bytes. -ENOSPC if that is more than @room.
  */
 static int vk_save_vm(struct kvm *kvm, size_t room, void **state, size_t *bytes,
@@ -33,13 +64,13 @@ static int vk_save_vm(struct kvm *kvm, size_t room, void **state, size_t *bytes,
 	if (IS_ERR(vm))
 		return PTR_ERR(vm);
 	vk_unbind_all(vm);
-	ret = vpmu_pv_vm_save(vm->pv, NULL, 0, bytes);
+	ret = vk_save_any(vm, NULL, 0, bytes);
 	if (ret || room < *bytes)
 		return ret ?: -ENOSPC;
 	*state = vk_fails() ? NULL : kvzalloc(*bytes, GFP_KERNEL_ACCOUNT);
 	if (!*state)
 		return -ENOMEM;
-	return vpmu_pv_vm_save(vm->pv, *state, *bytes, bytes);
+	return vk_save_any(vm, *state, *bytes, bytes);
 }
 
 int vk_save(struct kvm *kvm, struct vpmu_kvm_state *io, struct vpmu_error *why)
@@ -59,6 +90,44 @@ int vk_save(struct kvm *kvm, struct vpmu_kvm_state *io, struct vpmu_error *why)
 	return ret;
 }
 
+static int vk_load_one(struct vk_vcpu *c, const u8 **state, size_t *bytes, struct vpmu_error *why)
+{
+	u32 size = 0;
+	int ret;
+
+	if (*bytes >= 12)
+		memcpy(&size, *state + 8, sizeof(size));
+	if (!size || size > *bytes) {
+		*why = (struct vpmu_error){ "bytes of a vCPU's state", size, *bytes };
+		return -EINVAL;
+	}
+	ret = vpmu_arch_load(c->arch, *state, size);
+	if (ret)
+		*why = *vpmu_arch_refused(c->arch);
+	*state += size;
+	*bytes -= size;
+	return ret;
+}
+
+/* If one does not fit, those before it have changed, and all are as after RESET. */
+static int vk_load_arch(struct vk_vm *vm, const u8 *state, size_t bytes, struct vpmu_error *why)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < vm->n_vcpus && !ret; i++)
+		if (vm->vcpu[i])
+			ret = vk_load_one(vm->vcpu[i], &state, &bytes, why);
+	if (!ret && bytes) {
+		*why = (struct vpmu_error){ "bytes beyond the state of the last vCPU", bytes, 0 };
+		ret = -EINVAL;
+	}
+	for (i = 0; i < vm->n_vcpus && ret; i++)
+		if (vm->vcpu[i])
+			vpmu_arch_reset(vm->vcpu[i]->arch, false);
+	return ret;
+}
+
 static int vk_load_vm(struct kvm *kvm, const void *state, size_t bytes, struct vpmu_error *why)
 {
 	struct vk_vm *vm = vk_attach_all(kvm, true, why);
@@ -71,10 +140,11 @@ static int vk_load_vm(struct kvm *kvm, const void *state, size_t bytes, struct v
 	vk_unbind_all(vm);
 	idx = srcu_read_lock(&kvm->srcu);
 	vk_filter_sync(vm);
-	ret = vpmu_pv_vm_load(vm->pv, state, bytes);
+	ret = vm->arch ? vk_load_arch(vm, state, bytes, why) :
+			 vpmu_pv_vm_load(vm->pv, state, bytes);
 	srcu_read_unlock(&kvm->srcu, idx);
 	mmput(kvm->mm);
-	if (ret)
+	if (ret && vm->pv)
 		*why = *vpmu_pv_vm_refused(vm->pv);
 	vk_loaded(vm);
 	return ret;

@@ -324,9 +324,8 @@ struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
 	vm = vk_vm_get(kvm, true, why);
 	if (!vm)
 		return ERR_PTR(why->what ? -ENOSPC : -ENOMEM);
-	if (!vm->pv) {
-		why->what = vm->arch ? "the state of an architectural PMU is not saved" :
-				       "the guest is refused a PMU";
+	if (!vm->n_vcpus) {
+		why->what = "the guest is refused a PMU";
 		return ERR_PTR(-EACCES);
 	}
 	kvm_for_each_vcpu(i, vcpu, kvm)
@@ -404,6 +403,8 @@ static void vk_vm_end(struct vk_vm *vm, bool tell)
 		hrtimer_cancel(&c->slice);
 		if (tell && c->pv)
 			vpmu_pv_withdraw(c->pv);
+		if (c->arch)
+			vpmu_arch_reset(c->arch, false); /* releases its events */
 		trace_vpmu_kvm_detach(c);
 	}
 	if (vm->pv)

@@ -143,11 +143,11 @@ t_lost() {
 t_two() {
 	load
 	rm -f two-*
-	arch two -- sh -c 'perf record -q -a -c 200003 -o /tmp/data sleep 1000 2>/dev/null & touch two-1
+	arch two -- sh -c 'perf record -q -a -c 200003 -o /tmp/data sleep 1000 2>/dev/null & perf=$!; touch two-1
 		until [ -e two-killed ]; do sleep 0.1; done
 		for i in 1 2 3; do perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)
 		[ "$n" = 41020005 ] && echo "ok exact $i" || echo "not ok exact $i: $n"; done
-		kill -INT %1; wait' sh "$demo" >two.out 2>&1 &
+		kill -INT $perf; wait' sh "$demo" >two.out 2>&1 &
 	wait_for 200 [ -e two-1 ]
 	l2_run two-killed.log --pmu arch --kernel "$suite" --memory 256M -- \
 		sh -c 'touch two-2; perf record -q -a -c 200003 -o /tmp/data sleep 1000' >killed.out 2>&1 &

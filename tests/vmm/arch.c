@@ -327,6 +327,44 @@ static const char *t_random(void)
 	return NULL;
 }
 
+/* In mid-count, to another VM with the same memory and registers but RIP. */
+static const char *t_moved(void)
+{
+	struct vmm *from = given(2), *to = given(2), *other = vmm_new(2, 0);
+	struct vmm_vcpu *v = &from->vcpu[0], *w = &to->vcpu[0];
+	static char state[1 << 16];
+	size_t bytes = sizeof(state);
+
+	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0); /* all are on after RESET */
+	CHECK(vmm_wrmsr(v, CTL(3), INSTRUCTIONS), 0);
+	CHECK(vmm_wrmsr(v, CTR(3), 5), 0);
+	CHECK(vmm_wrmsr(v, GLOBAL, 8), 0);
+	CHECK(vmm_loop(v, 1000), 0);
+	CHECK(vmm_save(from, state, &bytes), 0);
+	CHECK(vmm_load(to, state, bytes), 0);
+	CHECK(vmm_loop(w, 1000), 0);
+	CHECK(vmm_wrmsr(w, GLOBAL, 0), 0);
+	/* The last OUT before the save is not completed anywhere. */
+	CHECK(msr(w, CTR(3)), 5 + 2 + 2000 + 2000 + 1);
+	CHECK(msr(w, CTL(3)), INSTRUCTIONS);
+	/* Where it was it goes on as well. */
+	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
+	CHECK(msr(v, CTR(3)), 5 + 2000 + AROUND);
+	/* What is damaged, or does not fit, is refused. */
+	CHECK(vmm_load(to, state, bytes - 8), EINVAL);
+	CHECK(vmm_load(to, state, bytes / 2), EINVAL);
+	state[0] ^= 1;
+	CHECK(vmm_load(to, state, bytes), EINVAL);
+	CHECK(msr(w, CTL(3)), 0);
+	state[0] ^= 1;
+	CHECK(vmm_load(other, state, bytes) != 0, true);
+	TRY(loop(w, 0, INSTRUCTIONS, 1000, 2000 + AROUND));
+	vmm_free(from);
+	vmm_free(to);
+	vmm_free(other);
+	return NULL;
+}
+
 static const char *t_parameter(void)
 {
 	struct vmm *vm = vmm_new(1, 0), *no_pmu = vmm_new(1, VMM_NO_PMU), *none = vmm_new(1, 0);
@@ -359,6 +397,7 @@ static const struct {
 	{ "pool", t_pool, false },
 	{ "reset", t_reset, false },
 	{ "random", t_random, false },
+	{ "moved", t_moved, false },
 	{ "arch=1", t_parameter, true },
 };
 
