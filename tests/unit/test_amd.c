@@ -358,6 +358,7 @@ static void check_register(struct machine *m, const struct shape *s, uint32_t ms
 				  access == ABSENT ? VPMU_FAULT : VPMU_HANDLED;
 	int bit;
 
+	assert_int_equal(vpmu_arch_knows(m->v, msr), result != VPMU_NOT_MINE);
 	if (vpmu_arch_rdmsr(m->v, msr, &value) != result)
 		fail_msg("v%d n%d caps %llx: RDMSR %x", s->version, s->n_gp,
 			 (unsigned long long)s->caps, msr);
@@ -431,6 +432,7 @@ static void test_not_intels(void **state)
 	for (i = 0; i < COUNT_OF(msr); i++) {
 		assert_int_equal(vpmu_arch_rdmsr(m->v, msr[i], &value), VPMU_NOT_MINE);
 		assert_int_equal(vpmu_arch_wrmsr(m->v, msr[i], 0), VPMU_NOT_MINE);
+		assert_false(vpmu_arch_knows(m->v, msr[i]));
 	}
 	vpmu_arch_svme(m->v, true);
 	assert_int_equal(vpmu_arch_wrmsr(m->v, 0x186, GUEST_ONLY), VPMU_FAULT);
