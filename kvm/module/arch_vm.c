@@ -83,9 +83,10 @@ static int vk_arch_decide_locked(struct kvm *kvm, struct vk_arch **a, struct vpm
 	}
 	if (!vm) {
 		ret = vk_vm_give(kvm, *a, why);
-		if (ret)
+		if (ret && ret != -EEXIST) /* another decision has just been made */
 			return ret;
-		*a = NULL;
+		if (!ret)
+			*a = NULL;
 		vm = vk_vm_of(kvm);
 	}
 	if (!vm->arch || !vk_arch_has(vm->arch, io)) {

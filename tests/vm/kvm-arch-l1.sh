@@ -166,6 +166,24 @@ t_storm() {
 	nothing_left storm
 }
 
+# For a QEMU that waits.
+t_tool() {
+	local qemu said
+	load
+	"$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config -display none \
+		-machine pc -bios qboot.rom -m 64 -accel kvm -cpu host -S -kernel "$VPMU_BUILD/bare/fuzz" &
+	qemu=$!
+	wait_for 60 sh -c "ls -l /proc/$qemu/fd | grep -q kvm-vcpu"
+	sleep 1
+	said=$("$VPMU_BUILD/vpmu" kvm arch $qemu 2>&1)
+	check tool/arch "$([[ $said == *'an architectural PMU: version 2, 6 counters'* ]] || echo "$said")"
+	said=$("$VPMU_BUILD/vpmu" kvm refuse $qemu 2>&1)
+	check 'tool/refuse is late' "$([[ $said == *'has an architectural PMU already'* ]] || echo "$said")"
+	kill $qemu
+	wait $qemu
+	nothing_left tool
+}
+
 # A guest that does to the PMU whatever it can, beside a host that counts itself.
 t_fuzz() {
 	local status=0 out
