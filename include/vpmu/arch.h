@@ -50,6 +50,8 @@ struct vpmu_arch_config {
 	const struct vpmu_filter *filter; /* see vpmu_arch_filter() */
 	uint8_t linear_bits;            /* width of linear addresses, with 5-level paging 57:
 					   wider ones fault in DS_AREA; 0: 48 */
+	bool regain;                    /* vpmu_arch_slice() tries lost counters again; false:
+					   only what the guest does, as with KVM's own PMU */
 };
 
 struct vpmu_cpuid {
@@ -200,7 +202,12 @@ int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f);
  * served without an event). To be called on the vCPU about every
  * VPMU_SLICE_CYCLES while it returns true, or when its thread is scheduled in.
  *
- * May release events. Returns false when no disabled event is left.
+ * With vpmu_arch_config.regain counters that are lost, and branch records, are also tried
+ * again, up to 32 slices apart. Their events are replaced by new ones, so that no pinned
+ * event of the host loses its counter by it.
+ *
+ * May create and release events. Returns false when no disabled event is left, and with
+ * regain none that is enabled.
  */
 bool vpmu_arch_slice(struct vpmu_arch *v);
 #define VPMU_SLICE_CYCLES 2000000u

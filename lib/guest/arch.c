@@ -488,6 +488,7 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 	v->n_gp = plan.n_gp;
 	v->n_fixed = plan.n_fixed;
 	v->n_pmc = plan.n_gp + plan.n_fixed;
+	v->regain = cfg->regain;
 	v->select = arch_select(v->model);
 	v->known = (1ull << ARCH_HAS_K7) - 1;
 	if (v->model->vendor == VPMU_VENDOR_AMD) {
@@ -643,13 +644,39 @@ int vpmu_arch_filter(struct vpmu_arch *v, const struct vpmu_filter *f)
 	return 0;
 }
 
+/* Tries at lost counters are 1, 2, 4 slices apart, and so on, but never more than this. */
+#define ARCH_REGAIN_PAUSE 32
+
+static void arch_regain(struct vpmu_arch *v)
+{
+	bool pmcs = v->on & v->loss.lost, lbr = arch_lbr_lost(v);
+
+	if (!pmcs && !lbr) {
+		v->tries = 0;
+		v->pause = 0;
+		return;
+	}
+	if (v->pause && --v->pause)
+		return;
+	v->pause = 1u << v->tries;
+	if (v->pause < ARCH_REGAIN_PAUSE)
+		v->tries++;
+	if (pmcs)
+		arch_pmc_regain(v);
+	if (lbr)
+		arch_lbr_regain(v);
+}
+
 bool vpmu_arch_slice(struct vpmu_arch *v)
 {
 	bool again;
 
 	vpmu_assert(arch_at_rest(v));
+	if (v->regain)
+		arch_regain(v);
 	again = arch_pmc_slice(v);
-	return arch_lbr_slice(v) || again;
+	again |= arch_lbr_slice(v);
+	return again || (v->regain && (v->own || arch_lbr_lost(v)));
 }
 
 bool vpmu_arch_uncounted(const struct vpmu_arch *v, size_t i, struct vpmu_uncounted *row)

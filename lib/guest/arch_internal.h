@@ -23,6 +23,7 @@
 /* Changes by the access that is being emulated, which arch_sync() has not followed yet. */
 struct arch_marks {
 	uint32_t pmcs;  /* counters that may count something else */
+	uint32_t renew; /* of these, those whose event is to be replaced by a new one */
 	uint32_t rearm; /* counters whose deadline may be another one */
 	bool gates;     /* GLOBAL_CTRL or CTR_FRZ */
 	bool lbr;       /* what decides about recording branches */
@@ -53,6 +54,7 @@ struct vpmu_arch {
 				   where they are not offered */
 	bool svm;               /* GuestOnly and HostOnly exist */
 	bool pmi_mask;          /* a PMI masks LVTPC */
+	bool regain;            /* slices try lost counters again */
 	uint32_t cpuid_base;    /* our own leaves, 0: none */
 	/* The provider's; clock NULL: no times are kept. */
 	uint64_t (*clock)(struct vpmu_provider *p, bool hold);
@@ -79,6 +81,8 @@ struct vpmu_arch {
 	uint32_t filtered; /* the filter denies their selector */
 	uint32_t touched;  /* written to since the last slice */
 	uint32_t eager;    /* their deadline is the next occurrence, not the overflow */
+	uint32_t tries;    /* at lost counters, since there was none */
+	uint32_t pause;    /* slices until the next one */
 	struct arch_marks marked; /* empty between the calls of arch.h */
 	uint32_t batch;    /* depth of arch_event_begin() */
 	bool settle;       /* at the end of the batch, losses are to be looked for */

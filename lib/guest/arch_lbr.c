@@ -280,6 +280,20 @@ bool arch_lbr_slice(struct vpmu_arch *v)
 	return false;
 }
 
+bool arch_lbr_lost(const struct vpmu_arch *v)
+{
+	return lbr_enabled(v) && !v->lbr.owned;
+}
+
+void arch_lbr_regain(struct vpmu_arch *v)
+{
+	bool used = v->lbr.used;
+
+	arch_lbr_release(v);
+	(void)lbr_own(v, true);
+	v->lbr.used = used;
+}
+
 void arch_lbr_reset(struct vpmu_arch *v, bool init)
 {
 	struct arch_lbr *b = &v->lbr;

@@ -58,6 +58,9 @@ void arch_lbr_look(struct vpmu_arch *v);
 /** Give the facility back; what is recorded is kept. */
 void arch_lbr_release(struct vpmu_arch *v);
 bool arch_lbr_slice(struct vpmu_arch *v);
+/** Whether recording is on without the facility; and a try to get it, by a new claim. */
+bool arch_lbr_lost(const struct vpmu_arch *v);
+void arch_lbr_regain(struct vpmu_arch *v);
 void arch_lbr_reset(struct vpmu_arch *v, bool init);
 
 /**

@@ -291,16 +291,17 @@ static uint32_t pmc_gates(const struct vpmu_arch *v)
 }
 
 /*
- * Events of @marked counters are made even while a gate is closed. An event that failed
- * for want of a counter is tried again when its gate opens or its register is written,
- * and never of its own accord.
+ * Events of marked counters are made even while a gate is closed. An event that failed
+ * for want of a counter is tried again when it is marked, or when its gate opens.
  */
-static void pmc_plan_make(const struct vpmu_arch *v, uint32_t marked, struct pmc_plan *p)
+static void pmc_plan_make(const struct vpmu_arch *v, const struct arch_marks *marks,
+			  struct pmc_plan *p)
 {
-	uint32_t kept, retry;
+	uint32_t marked = marks->pmcs, kept, retry;
 	unsigned int pmc;
 
 	memset(p, 0, sizeof(*p));
+	p->release = marks->renew & v->made;
 	p->own = v->own & ~marked;
 	p->filtered = v->filtered & ~marked;
 	for (pmc = 0; pmc < v->n_pmc; pmc++) {
@@ -363,7 +364,7 @@ static void pmc_sync(struct vpmu_arch *v, const struct arch_marks *marked)
 {
 	struct pmc_plan plan;
 
-	pmc_plan_make(v, marked->pmcs, &plan);
+	pmc_plan_make(v, marked, &plan);
 	v->own = plan.own;
 	v->filtered = plan.filtered;
 	if (!plan.moves && !(marked->pmcs & (v->own | v->made | v->on))) {
@@ -427,6 +428,15 @@ bool arch_pmc_slice(struct vpmu_arch *v)
 		(void)arch_event_end(v);
 	}
 	return v->made & ~v->own;
+}
+
+void arch_pmc_regain(struct vpmu_arch *v)
+{
+	uint32_t lost = v->on & v->loss.lost;
+
+	arch_mark(v, lost);
+	v->marked.renew = lost;
+	arch_sync(v);
 }
 
 uint32_t arch_pmc_interrupting(const struct vpmu_arch *v)

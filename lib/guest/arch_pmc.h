@@ -41,6 +41,13 @@ void arch_pmc_resume(struct vpmu_arch *v, uint32_t parked);
 /** Give back events that are parked and were not written to in a slice; see arch.h. */
 bool arch_pmc_slice(struct vpmu_arch *v);
 
+/**
+ * Try again to count with the counters that are lost. Their events are replaced: as the
+ * youngest they take no counter from a pinned event of the host, also of one that came
+ * while they were lost.
+ */
+void arch_pmc_regain(struct vpmu_arch *v);
+
 /** The quality with which the provider counts @pmc, or would count it. */
 uint8_t arch_pmc_quality(struct vpmu_arch *v, unsigned int pmc);
 
