@@ -196,6 +196,7 @@ typedef struct X86VPMU X86VPMU;
  * the model has fails.
  */
 typedef struct X86VPMUProps {
+    bool regain;               /* pmu-regain: lost counters come back */
     uint8_t version;           /* pmu-version, 0: the model's */
     uint8_t n_gp;              /* pmu-gp, 0: the model's */
     uint8_t n_fixed;           /* pmu-fixed, 255: the model's */

@@ -287,6 +287,7 @@ static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
     arch->cpuid_base = features[FEAT_1_ECX] & CPUID_EXT_HYPERVISOR
                            ? X86_VPMU_CPUID_BASE : 0;
     arch->filter = v->vm->filter ? &v->vm->filter->filter : NULL;
+    arch->regain = cpu->vpmu_props.regain;
     /*
      * The widest linear address of the CPU; the paging mode in force is
      * irrelevant
@@ -359,7 +360,8 @@ static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
                    call ? ",pmu-pv-call=" : "", call ? call : "");
         return true;
     }
-    name = p->version ? "pmu-version"
+    name = !p->regain ? "pmu-regain"
+           : p->version ? "pmu-version"
            : p->n_gp ? "pmu-gp"
            : p->n_fixed != UINT8_MAX ? "pmu-fixed"
            : vpmu_given(p->policy) ? "pmu-policy"
