@@ -93,6 +93,7 @@ static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vp
 		.provider = p,
 		.ops = &vk_arch_ops,
 		.ctx = ctx,
+		.regain = READ_ONCE(vk_regain),
 	};
 }
 

@@ -26,6 +26,10 @@ bool vk_opt_in;
 module_param_named(opt_in, vk_opt_in, bool, 0644);
 MODULE_PARM_DESC(opt_in, "only VMs whose VMM asks for it have a PMU (N)");
 
+bool vk_regain = true;
+module_param_named(regain, vk_regain, bool, 0644);
+MODULE_PARM_DESC(regain, "architectural PMUs get lost counters back by themselves (Y)");
+
 unsigned int vk_max_events = 512;
 module_param_named(events, vk_max_events, uint, 0444);
 MODULE_PARM_DESC(events, "events that a VM can have open (512)");
