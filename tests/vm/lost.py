@@ -239,6 +239,44 @@ def t_lbr():
     same("lbr when that has gone", len(out) > 1 and int(out[1]) > 0, True)
 
 
+def t_back():
+    """Counters that nobody touches come back by themselves, unless pmu-regain is off."""
+    def lost(monitor):
+        return len([c for c in monitor.ask("x-query-vpmu")["cpus"][0]["counters"]
+                    if c["loss"] == "lost"])
+
+    def until(wanted, monitor, seconds):
+        end = time.monotonic() + seconds
+        while lost(monitor) != wanted and time.monotonic() < end:
+            time.sleep(0.1)
+        return lost(monitor)
+
+    def switch(monitor):
+        ids = [e["id"] for e in monitor.ask("x-query-vpmu-host-events")]
+        while not any(c["enabled"] for c in monitor.ask("x-query-vpmu")["cpus"][0]["counters"]):
+            time.sleep(0.1)
+        for _ in range(3):
+            for i in ids:
+                monitor.ask("x-vpmu-host-event-set", id=i, enabled=True)
+            found.append(until(2, monitor, 30))
+            for i in ids:
+                monitor.ask("x-vpmu-host-event-set", id=i, enabled=False)
+            found.append(until(0, monitor, 30 if regain == "on" else 3))
+        with open("gone", "w"):
+            pass
+
+    for regain, wanted in (("on", [2, 0] * 3), ("off", [2] * 6)):
+        found = []
+        if os.path.exists("gone"):
+            os.remove("gone")
+        events = ",".join(f"br_inst_retired.{k}" for k in PINNED[:7])
+        run(["--cpu", f"Icelake-Server-v6,pmu-regain={regain}",
+             *event_options([e + ":off" for e in EVENTS])],
+            ["perf", "stat", "-a", "-o", "/dev/null", "-e", events, "sh", "-c",
+             "echo looping; until [ -e gone ]; do :; done"], switch)
+        same(f"back, pmu-regain={regain}", found, wanted)
+
+
 def t_policies():
     """If the guest owns the counters, nothing is lost."""
     hosts = [e + ":H" for e in EVENTS]

@@ -59,7 +59,7 @@ if [[ typed == *$only* ]]; then
 		case_of "typed $options is refused" "$wrong"
 	done
 fi
-for t in always switched pebs lbr policies filter version1 command trace; do
+for t in always switched back pebs lbr policies filter version1 command trace; do
 	[[ $t != *$only* ]] || timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/lost.py" "$t"
 done
 exit 0
