@@ -42,13 +42,17 @@ has() {
 run() { timeout -k 5 120 "$vpmu" run "$@"; }
 sum() { sha256sum | cut -c1-64; }
 
-# outlives PID: the process still runs after five seconds. A zombie has ended: QEMU's
-# end comes after that of a vpmu that a signal killed, and then it waits for init.
+# outlives PID: the process still runs after a minute, and this is what it does. A zombie
+# has ended: QEMU's end comes after that of a vpmu that a signal killed, and then it waits
+# for init.
 outlives() {
-	for _ in {1..50}; do
+	for _ in {1..600}; do
 		case $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) in '' | [ZX]*) return 1 ;; esac
 		sleep 0.1
 	done
+	grep -E '^(State|PPid|SigPnd|ShdPnd|Threads)' "/proc/$1/status"
+	cat "/proc/$1"/task/*/wchan 2>/dev/null
+	return 0
 }
 
 # ---- without a guest
