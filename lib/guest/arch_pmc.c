@@ -430,13 +430,19 @@ bool arch_pmc_slice(struct vpmu_arch *v)
 	return v->made & ~v->own;
 }
 
+/* One by one: after a pinned event that finds no counter perf enables none that follows it. */
 void arch_pmc_regain(struct vpmu_arch *v)
 {
 	uint32_t lost = v->on & v->loss.lost;
+	unsigned int pmc;
 
-	arch_mark(v, lost);
-	v->marked.renew = lost;
-	arch_sync(v);
+	for (pmc = 0; lost >> pmc; pmc++) {
+		if (!(lost >> pmc & 1))
+			continue;
+		arch_mark(v, 1u << pmc);
+		v->marked.renew = 1u << pmc;
+		arch_sync(v);
+	}
 }
 
 uint32_t arch_pmc_interrupting(const struct vpmu_arch *v)
