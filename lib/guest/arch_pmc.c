@@ -305,12 +305,14 @@ static void pmc_plan_make(const struct vpmu_arch *v, const struct arch_marks *ma
 	p->own = v->own & ~marked;
 	p->filtered = v->filtered & ~marked;
 	for (pmc = 0; pmc < v->n_pmc; pmc++) {
-		if (!(marked >> pmc & 1))
+		uint32_t bit = 1u << pmc;
+
+		if (!(marked & bit))
 			continue;
 		pmc_want(v, pmc, &p->want[pmc]);
-		p->own |= (uint32_t)p->want[pmc].own << pmc;
-		p->filtered |= (uint32_t)p->want[pmc].denied << pmc;
-		p->release |= (uint32_t)p->want[pmc].stale << pmc;
+		p->own |= p->want[pmc].own ? bit : 0;
+		p->filtered |= p->want[pmc].denied ? bit : 0;
+		p->release |= p->want[pmc].stale ? bit : 0;
 	}
 	kept = v->made & ~p->release;
 	p->on = p->own & pmc_gates(v);
@@ -433,14 +435,12 @@ bool arch_pmc_slice(struct vpmu_arch *v)
 /* One by one: after a pinned event that finds no counter perf enables none that follows it. */
 void arch_pmc_regain(struct vpmu_arch *v)
 {
-	uint32_t lost = v->on & v->loss.lost;
-	unsigned int pmc;
+	uint32_t lost, one;
 
-	for (pmc = 0; lost >> pmc; pmc++) {
-		if (!(lost >> pmc & 1))
-			continue;
-		arch_mark(v, 1u << pmc);
-		v->marked.renew = 1u << pmc;
+	for (lost = v->on & v->loss.lost; lost; lost &= ~one) {
+		one = lost & -lost;
+		arch_mark(v, one);
+		v->marked.renew = one;
 		arch_sync(v);
 	}
 }

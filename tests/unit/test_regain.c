@@ -98,12 +98,13 @@ static void test_pauses(void **state)
 		take(f, 1);
 		i = 0;
 		for (slice = 1; slice <= 128; slice++) {
-			uint32_t before = f->n_create;
+			uint32_t n = f->n_create;
 
 			assert_true(vpmu_arch_slice(f->v));
-			if (f->n_create - before != (i < COUNT_OF(tries) && tries[i] == slice))
-				fail_msg("round %u, slice %u: %u", round, slice, f->n_create - before);
-			i += f->n_create - before;
+			n = f->n_create - n;
+			if (n != (i < COUNT_OF(tries) && tries[i] == slice))
+				fail_msg("round %u, slice %u: %u tries", round, slice, n);
+			i += n;
 		}
 		assert_int_equal(i, COUNT_OF(tries));
 		f->taken = 0;
