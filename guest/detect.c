@@ -23,8 +23,7 @@
 /* number of ids used with version 1, which does not report its limit */
 #define VG_V1_IDS	1024
 
-/* The first leaf of the block with this signature, or 0; *@last: its last one. */
-static u32 vg_find(u32 ebx, u32 ecx, u32 edx, u32 *last)
+u32 vg_find(u32 ebx, u32 ecx, u32 edx, u32 *last)
 {
 	u32 base, b, c, d;
 
@@ -102,19 +101,13 @@ int vg_detect(unsigned int counters)
 {
 	u32 kvm, last;
 
-	if (!boot_cpu_has(X86_FEATURE_HYPERVISOR)) {
-		pr_err("no hypervisor: the paravirtual PMU is for guests\n");
-		return -ENODEV;
-	}
 	vg.vmmcall = boot_cpu_data.x86_vendor == X86_VENDOR_AMD ||
 		     boot_cpu_data.x86_vendor == X86_VENDOR_HYGON;
 	kvm = vg_find(VG_KVM_EBX, VG_KVM_ECX, VG_KVM_EDX, &last);
 	/* If both the VMM and the host's kernel serve the PMU, a hypercall is cheaper. */
 	if (!(vg_by_cpuid() && vg.hypercall) && !(kvm && vg_by_hypercall()) && !vg.abi &&
-	    !(kvm && vg_by_bit(kvm))) {
-		pr_err("this host offers no paravirtual PMU of vpmu\n");
+	    !(kvm && vg_by_bit(kvm)))
 		return -ENODEV;
-	}
 	if (counters)
 		vg.n_counters = min(counters, vg.n_slots);
 	return 0;

@@ -125,7 +125,8 @@ static int vg_alloc_cpus(void)
 	return 0;
 }
 
-static int __init vg_init(void)
+/* The paravirtual PMU, which vg_detect() has found. */
+static int __init vg_pv_init(void)
 {
 	int ret;
 
@@ -136,9 +137,6 @@ static int __init vg_init(void)
 		     VPMU_PV_BATCH_MAX * sizeof(struct vpmu_pv_op) > PAGE_SIZE);
 	BUILD_BUG_ON(sizeof(struct vpmu_pv_call) != 32 || VG_CONTEXTS != 2);
 	BUILD_BUG_ON(sizeof(struct vpmu_pv1_attr) != VPMU_PV1_ATTR_BYTES);
-	ret = vg_detect(counters);
-	if (ret)
-		return ret;
 	ret = vg_alloc_cpus();
 	if (ret)
 		return ret;
@@ -177,7 +175,7 @@ err_cpus:
 	return ret;
 }
 
-static void __exit vg_exit(void)
+static void vg_pv_exit(void)
 {
 	unregister_reboot_notifier(&vg_reboot_nb);
 	vg_compat_syscore_unregister();
@@ -186,6 +184,35 @@ static void __exit vg_exit(void)
 	vg_overflow_exit();
 	vg.abi->reset();
 	vg_free_cpus();
+}
+
+/* A host may offer either PMU, or both. */
+static int __init vg_init(void)
+{
+	bool losses;
+	int ret;
+
+	if (!boot_cpu_has(X86_FEATURE_HYPERVISOR)) {
+		pr_err("no hypervisor: this driver is for guests\n");
+		return -ENODEV;
+	}
+	losses = !vg_loss_init();
+	vg.found = !vg_detect(counters);
+	if (!losses && !vg.found) {
+		pr_err("this host offers no paravirtual PMU of vpmu, and no loss block\n");
+		return -ENODEV;
+	}
+	ret = vg.found ? vg_pv_init() : 0;
+	if (ret)
+		vg_loss_exit();
+	return ret;
+}
+
+static void __exit vg_exit(void)
+{
+	if (vg.found)
+		vg_pv_exit();
+	vg_loss_exit();
 }
 
 module_init(vg_init);

@@ -77,36 +77,6 @@ static int vg_take_slot(struct vg_cpu *c, struct vg_event *ev)
 
 /* Numbers */
 
-/*
- * Time during which the host did not count is not time running, so that perf scales. Perf
- * and the host use different clocks (the host's stops with the vCPU), hence the ratio.
- * Perf updates its times before it reads an event, and before the end of a bracket that
- * removes one.
- */
-static void vg_times(struct vg_event *ev, const struct vg_numbers *n)
-{
-	struct perf_event *event = ev->event;
-	u64 running = event->total_time_running;
-
-	ev->more_enabled += n->enabled - ev->enabled;
-	ev->more_running += n->running - ev->running;
-	ev->enabled = n->enabled;
-	ev->running = n->running;
-	if (n->flags & VPMU_PV_SLOT_LOST && !ev->more_enabled)
-		ev->more_enabled = 1;
-	if (running <= ev->seen) {
-		ev->seen = running;
-		return;
-	}
-	if (ev->more_running < ev->more_enabled)
-		event->total_time_running = ev->seen +
-			mul_u64_u64_div_u64(running - ev->seen, ev->more_running,
-					    ev->more_enabled);
-	ev->seen = event->total_time_running;
-	ev->more_enabled = 0;
-	ev->more_running = 0;
-}
-
 void vg_update(struct vg_cpu *c, struct vg_event *ev)
 {
 	struct hw_perf_event *hwc = &ev->event->hw;
@@ -124,15 +94,16 @@ void vg_update(struct vg_cpu *c, struct vg_event *ev)
 	local64_add(n.count - prev, &ev->event->count);
 	local64_sub(n.count - prev, &hwc->period_left);
 	if (!in_nmi() && vg.abi->version == 2)
-		vg_times(ev, &n);
+		vg_times_update(&ev->times, ev->event, n.enabled, n.running,
+				n.flags & VPMU_PV_SLOT_LOST);
 }
 
 void vg_begin(struct vg_event *ev)
 {
 	local64_set(&ev->event->hw.prev_count, 0);
 	ev->overflows = 0;
-	ev->enabled = 0;
-	ev->running = 0;
+	ev->times.enabled = 0;
+	ev->times.running = 0;
 }
 
 /* Request the numbers of all samplers of this CPU, once per bracket. */
@@ -306,7 +277,7 @@ static int vg_add(struct perf_event *event, int flags)
 			if (vg_take_slot(c, ev) < 0)
 				return -EAGAIN;
 		}
-		ev->seen = event->total_time_running;
+		ev->times.seen = event->total_time_running;
 	}
 	c->slot[ev->slot].want = true;
 	c->n_want++;

@@ -45,10 +45,10 @@ static const char *count_loop(struct perf_event *event, u64 *counted)
 		why = "no counter is free";
 	} else {
 		before = count(event);
-		running = vg_event(event)->running;
+		running = vg_event(event)->times.running;
 		loop();
 		*counted = count(event) - before;
-		if (vg.abi->version == 2 && vg.hz && vg_event(event)->running == running)
+		if (vg.abi->version == 2 && vg.hz && vg_event(event)->times.running == running)
 			why = "the host has no counter";
 	}
 	local_irq_restore(flags);

@@ -8,6 +8,8 @@
  *	pmu.c       the interface to perf: struct pmu
  *	overflow.c  the NMI
  *	branch.c    branch records
+ *	times.c     perf's time running, corrected by the host's times
+ *	loss.c      the same for the kernel's own PMU, if it is an architectural one of vpmu
  *	host_v2.c   the host's interface, version 2: batches and the shared page
  *	host_v1.c   version 1, of 2010
  *	sysfs.c     format and events
@@ -37,6 +39,14 @@ enum vg_context {
 	VG_CONTEXTS
 };
 
+/* How long an event really counted. */
+struct vg_times {
+	u64 enabled, running; /* the host's times as of the last update */
+	u64 more_enabled;     /* part of them that is not in perf's time running yet */
+	u64 more_running;
+	u64 seen;             /* perf's time running, as last corrected */
+};
+
 /* An event of perf on this PMU; perf_event.pmu_private points to it. */
 struct vg_event {
 	struct perf_event *event;
@@ -50,11 +60,7 @@ struct vg_event {
 	u32 overflows;   /* overflows that were seen, modulo 2^32 */
 	u64 period;      /* period that the host has; 0: one overflow, or none */
 	u64 stretch;     /* distance by which the next overflow was put off beyond a period */
-	u64 enabled;     /* host's times as of the last update */
-	u64 running;
-	u64 more_enabled; /* part of them that is not in perf's time running yet */
-	u64 more_running;
-	u64 seen;        /* perf's time running, as last corrected */
+	struct vg_times times;
 	unsigned long retry; /* jiffies at which to try to open it again */
 	/* The host writes here, in version 1. */
 	struct vpmu_pv1_event shared __aligned(sizeof(struct vpmu_pv1_event));
@@ -143,6 +149,7 @@ struct vg_abi {
 
 /* The host's properties, found at load and constant from then on; only dead changes. */
 struct vg {
+	bool found;        /* there is a paravirtual PMU */
 	const struct vg_abi *abi;
 	struct pmu *pmu;
 	u32 hypercall;     /* number of the hypercall; 0: use the doorbell */
@@ -171,6 +178,9 @@ static inline struct vg_event *vg_event(struct perf_event *event)
 }
 
 /* detect.c */
+/* The first leaf of the hypervisors' block with this signature, or 0; *@last: its last. */
+u32 vg_find(u32 ebx, u32 ecx, u32 edx, u32 *last);
+/* Find the paravirtual PMU. Returns 0, or -ENODEV. */
 int vg_detect(unsigned int counters);
 
 /* call.c */
@@ -214,6 +224,19 @@ u32 vg_branch_suppress(const struct perf_event *event);
 struct perf_branch_stack *vg_branch_read(struct vg_cpu *c, const struct perf_event *event);
 /* Note whether the host has stopped recording and waits for a RESUME. */
 void vg_branch_thaw(struct vg_cpu *c);
+
+/* times.c */
+/*
+ * The host has @event enabled and running for so long by now. @lost: it does not count,
+ * even if no time has passed. On the event's CPU with interrupts off, and not in an NMI.
+ */
+void vg_times_update(struct vg_times *t, struct perf_event *event, u64 enabled, u64 running,
+		     bool lost);
+
+/* loss.c */
+/* Show losses of the architectural PMU. Returns -ENODEV if there is none that has any. */
+int vg_loss_init(void);
+void vg_loss_exit(void);
 
 /* sysfs.c */
 const struct attribute_group **vg_attr_groups(void);
