@@ -77,7 +77,6 @@ for suite in bookworm bookworm-backports; do
 			"$VPMU_ROOT/tests/guest/group" "$VPMU_BUILD/guest/sample"
 	done
 	refused none
-	refused arch
 done
 # The newest kernel, shortly.
 suite=trixie-backports
