@@ -26,24 +26,25 @@ echo "# SEED=$SEED"
 
 # round SUITE PARAMETERS TURNS CASE...
 round() {
-	local suite=$1 parameters=$2 module
+	local suite=$1 parameters=$2 module driver
 	export TURNS=${TURNS:-$3}
 	shift 3
 	if ! l1_kernel "$suite" 2>log || ! module=$(l1_module 2>log); then
 		echo "skip $suite: $(tail -n 1 log)"
 		return
 	fi
+	driver=$(pv_guest "$suite") || { echo "$driver"; return; }
 	in_l1 "$suite" "${L1_OPTIONS[@]}" --smp 2 --append "$L1_PARAMETERS $parameters" -- \
-		"$VPMU_ROOT/tests/vm/kvm-arch-l1.sh" "$module" "$suite" "$@"
+		"$VPMU_ROOT/tests/vm/kvm-arch-l1.sh" "$module" "$driver" "$suite" "$@"
 	unset TURNS
 }
 
 if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
-	round bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest lost fuzz}
+	round bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest lost told fuzz}
 	exit 0
 fi
-all='vmm tool guest own lost two storm fuzz'
+all='vmm tool guest own lost told two storm fuzz'
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
 for suite in bookworm bookworm-backports; do
 	# shellcheck disable=SC2086 # words are meant
