@@ -92,6 +92,25 @@ t_guest() {
 	nothing_left guest
 }
 
+# Debian's QEMU, which knows nothing of the module.
+# shellcheck disable=SC2016 # L2's
+t_foreign() {
+	local qemu
+	if ! qemu=$(command -v qemu-system-x86_64); then
+		echo 'skip foreign: no qemu-system-x86_64: apt-get install qemu-system-x86'
+		return
+	fi
+	load arch=1
+	mv /dev/vpmu_kvm /dev/elsewhere
+	VPMU_QEMU=$qemu arch foreign -- sh -c '
+		dmesg | grep -q "[.] version: *2$" && echo "ok driver" ||
+			echo "not ok driver: $(dmesg | grep -A 3 "Performance Events")"
+		perf stat -x, -o o -e instructions:u,branches:u "$1"; n=$(grep -c -E "^(41020005|9007001)," o)
+		[ "$n" = 2 ] && echo "ok exact" || echo "not ok exact: $(cat o)"' sh "$demo"
+	mv /dev/elsewhere /dev/vpmu_kvm
+	nothing_left foreign
+}
+
 # A guest whose VMM has not asked has KVM's own PMU; beside it, one that has.
 # shellcheck disable=SC2016 # L2's
 t_own() {

@@ -41,10 +41,10 @@ round() {
 
 if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
-	round bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest lost told fuzz}
+	round bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest foreign lost told fuzz}
 	exit 0
 fi
-all='vmm tool guest own lost told two storm fuzz'
+all='vmm tool guest own foreign lost told two storm fuzz'
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
 for suite in bookworm bookworm-backports; do
 	# shellcheck disable=SC2086 # words are meant
