@@ -10,7 +10,7 @@ typed() {
 	local doc line
 	while IFS=$'\t' read -r doc line _; do
 		# Another document has loaded it already.
-		[[ $line != insmod* ]] || rmmod "$(basename "$line" .ko)" 2>/dev/null
+		[[ $line != insmod* ]] || rmmod "$(basename "${line##* }" .ko)" 2>/dev/null
 		if bash -c "$line" >typed.out 2>&1 </dev/null; then
 			echo "ok $doc: ${line:0:72}"
 		else
