@@ -15,7 +15,7 @@ if ! git rev-parse --git-dir >/dev/null 2>&1; then
 	exit 0
 fi
 mapfile -t code < <(git ls-files '*.[chS]' '*.py' '*.sh' '*meson.build' Makefile)
-mapfile -t ours < <(git ls-files '*.[chS]' ':!qemu/vpmu')
+mapfile -t ours < <(git ls-files '*.[chS]' ':!qemu/vpmu' ':!qemu/vmx')
 mapfile -t scripts < <(git ls-files | while read -r f; do
 	head -c 64 "$f" 2>/dev/null | head -n 1 | grep -qE '^#!/bin/(ba)?sh' && echo "$f"
 done)

@@ -238,6 +238,13 @@ bool x86_vpmu_rdmsr(CPUArchState *env, uint32_t msr, uint64_t *val,
                     uintptr_t ra);
 bool x86_vpmu_wrmsr(CPUArchState *env, uint32_t msr, uint64_t val,
                     uintptr_t ra);
+/*
+ * The same by a VM entry or exit, which has no instruction of its own that is
+ * about to retire.  load: 0 not the PMU's, 1 done, -1 a value that WRMSR
+ * refuses.
+ */
+int x86_vpmu_load_msr(CPUArchState *env, uint32_t msr, uint64_t val);
+bool x86_vpmu_save_msr(CPUArchState *env, uint32_t msr, uint64_t *val);
 uint64_t x86_vpmu_misc_enable(CPUArchState *env);
 bool x86_vpmu_rdpmc(CPUArchState *env, uint32_t idx, uint64_t *val,
                     uintptr_t ra);

@@ -612,6 +612,9 @@ int x86_vpmu_int_bank(CPUX86State *env)
     if (!env->exception_is_int || !(env->hflags & HF_VPMU_MASK)) {
         return -1;
     }
+    if (env->vmx.guest) {
+        return env->vmx.vectoring ? -1 : X86_VPMU_BANK(env->hflags);
+    }
     if ((env->hflags & HF_GUEST_MASK) &&
         (x86_ldl_phys(env_cpu(env), field) & SVM_EVTINJ_VALID)) {
         return -1;
@@ -746,6 +749,35 @@ bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val,
     v->n_exits[VPMU_TRACE_RDMSR] += r != VPMU_NOT_MINE;
     vpmu_serve(v);
     return vpmu_result(env, r, ra);
+}
+
+int x86_vpmu_load_msr(CPUX86State *env, uint32_t msr, uint64_t val)
+{
+    X86VPMU *v = vpmu_of(env);
+    enum vpmu_result r;
+
+    if (!v || !v->arch) {
+        return 0;
+    }
+    r = vpmu_arch_wrmsr(v->arch, msr, val);
+    if (r == VPMU_HANDLED) {
+        vpmu_slice_begin(v);
+    }
+    vpmu_serve(v);
+    return r == VPMU_NOT_MINE ? 0 : r == VPMU_HANDLED ? 1 : -1;
+}
+
+bool x86_vpmu_save_msr(CPUX86State *env, uint32_t msr, uint64_t *val)
+{
+    X86VPMU *v = vpmu_of(env);
+    bool mine;
+
+    if (!v || !v->arch) {
+        return false;
+    }
+    mine = vpmu_arch_rdmsr(v->arch, msr, val) == VPMU_HANDLED;
+    vpmu_serve(v);
+    return mine;
 }
 
 static bool vpmu_doorbell(CPUX86State *env, uint64_t val, uintptr_t ra)
