@@ -98,6 +98,7 @@ enum channel_item_tag {
 	CHANNEL_LINK,
 	CHANNEL_SIGNALS,	/* uint64_t: bit n-1 is signal n ignored */
 	CHANNEL_NICE,		/* int32_t */
+	CHANNEL_KVM,		/* nothing: the command is to have /dev/kvm */
 };
 
 struct channel_item {

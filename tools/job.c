@@ -228,6 +228,8 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	add_identity(out, extra->root);
 	item(out, CHANNEL_UMASK, &mask, sizeof(mask));
 	item(out, CHANNEL_NICE, &nice_, sizeof(nice_));
+	if (extra->nested)
+		item(out, CHANNEL_KVM, "", 0);
 	add_limits(out);
 	add_signals(out);
 	add_terminal(out, extra->tty);

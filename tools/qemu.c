@@ -168,7 +168,7 @@ void qemu_need_kvm(const struct qemu *qemu)
 
 	if (access("/dev/kvm", R_OK | W_OK))
 		fail(EXIT_SKIP, "--accel kvm: /dev/kvm: %s; needed is a host that has KVM. "
-		     "In a guest of vpmu run --cpu EPYC-Milan --root: modprobe kvm_amd",
+		     "vpmu run --nested gives one to a guest",
 		     strerror(errno));
 	if (!qemu->patched && (run_script(argv, &out) || !strstr(out.data, "kvm")))
 		fail(EXIT_SKIP, "--accel kvm: found %s, which has no KVM; needed is vpmu's "
@@ -293,6 +293,8 @@ static char *cpu_option(const struct machine *m, bool patched, int trace)
 	buffer_print(&b, "%s,check=off,pmu=%s", qemu_cpu(m->cpu), m->arch ? "on" : "off");
 	if (m->pv && (!m->kvm || (patched && !host_serves(m))))
 		buffer_print(&b, ",pmu-pv=%s", m->pv);
+	if (m->nested && !m->kvm)
+		buffer_print(&b, ",%s=on", is_amd(m->cpu) ? "svm" : "vmx");
 	if (m->uarch)
 		buffer_print(&b, ",pmu-uarch=on%s%s", *m->uarch ? ",pmu-uarch-params=" : "",
 			     m->uarch);

@@ -32,7 +32,7 @@ struct options {
 	const char *accel, *cpu, *smp, *memory, *pmu, *kernel, *modules, *append, *uarch;
 	const char *output, *stats, *policy, *filter, *trace;
 	struct strings host_events;
-	bool root, dry_run, verbose, no_snapshot;
+	bool root, nested, dry_run, verbose, no_snapshot;
 };
 
 static struct options options;
@@ -59,6 +59,8 @@ static const struct option_def defs[] = {
 	{ "no-snapshot", 0, NULL, "boot, not from a booted guest in the cache, and keep none",
 	  &options.no_snapshot },
 	{ "root", 0, NULL, "run COMMAND as root of the guest", &options.root },
+	{ "nested", 0, NULL, "the guest has KVM, with SVM or VMX, and 2G of memory",
+	  &options.nested },
 	{ "output", 'o', "FILE", "vpmu's own messages go there", &options.output },
 	{ "stats", 0, "FILE", "write what is known of the run, as JSON", &options.stats },
 	{ "dry-run", 0, NULL, "print QEMU's command line and exit", &options.dry_run },
@@ -124,7 +126,8 @@ static void set_machine(struct machine *m, const struct options *o)
 	m->kvm = o->accel && !strcmp(o->accel, "kvm");
 	m->cpu = o->cpu ? o->cpu : m->kvm ? "host" : "Icelake-Server";
 	m->smp = o->smp ? option_number("smp", o->smp, 1, 255) : 1;
-	m->memory_bytes = option_size("memory", o->memory ? o->memory : "1G");
+	m->nested = o->nested;
+	m->memory_bytes = option_size("memory", o->memory ? o->memory : o->nested ? "2G" : "1G");
 	set_pmu(m, o->pmu ? o->pmu : "arch");
 	m->append = o->append;
 	m->policy = o->policy;
@@ -643,7 +646,9 @@ static void look_for_kernel(struct kernel *kernel, const struct options *o)
 
 static int run(const struct options *o, struct run *r, char **command)
 {
-	struct job_extra extra = { .root = o->root, .tty = terminal_streams() };
+	struct job_extra extra = {
+		.root = o->root, .nested = o->nested, .tty = terminal_streams(),
+	};
 	const char *snapshot = getenv("VPMU_SNAPSHOT");
 	struct machine *m = r->machine;
 	struct start s = { .driver = NULL };

@@ -193,6 +193,7 @@ struct machine {
 	unsigned int smp;
 	uint64_t memory_bytes;
 	bool trace;
+	bool nested;		/* runs guests of its own */
 	bool paused;		/* waits for the monitor's cont */
 	bool verbose;
 };
@@ -239,7 +240,7 @@ struct job_extra {
 	const char *share;	/* where to mount the share, or NULL */
 	const struct perf *perf;
 	const struct kernel *kernel;
-	bool root;
+	bool root, nested;
 	uint32_t tty;		/* enum channel_tty_flags */
 };
 void job_message(struct buffer *out, char **command, const struct job_extra *extra);

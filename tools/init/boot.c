@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The boot, from the first process's start to the control channel. */
 #define _GNU_SOURCE
+#include <cpuid.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +122,39 @@ void boot_driver(void)
 		    kernel_said("vpmu_guest: "));
 	}
 	close(fd);
+}
+
+/* The module that drives this CPU's virtualization, or NULL. */
+static const char *kvm_module(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & 1 << 5 /* VMX */)
+		return "kvm_intel";
+	if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && ecx & 1 << 2 /* SVM */)
+		return "kvm_amd";
+	return NULL;
+}
+
+void boot_kvm(void)
+{
+	const char *module = kvm_module();
+	int status = -1;
+	pid_t pid;
+
+	if (!module)
+		die("--nested: the guest's CPU has neither VMX nor SVM: take another --cpu");
+	pid = fork();
+	if (!pid) {
+		execl("/sbin/modprobe", "modprobe", "-q", module, NULL);
+		execl("/usr/sbin/modprobe", "modprobe", "-q", module, NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || status || chmod("/dev/kvm", 0666))
+		die("--nested: %s: %s. %s", module, !WIFEXITED(status) ? "modprobe was killed" :
+		    WEXITSTATUS(status) == 127 ? "there is no modprobe: install kmod" :
+		    WEXITSTATUS(status) ? "this kernel does not have it, or it does not load" :
+		    "no /dev/kvm", kernel_said("kvm"));
 }
 
 static int find_port(const char *name)

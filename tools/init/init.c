@@ -355,6 +355,8 @@ static void do_job(const struct job *job)
 	uint64_t start;
 
 	fs_enter(job);
+	if (job_item(job, CHANNEL_KVM, NULL))
+		boot_kvm();
 	start = clock_ns();
 	task_start(&task, job);
 	in.to = task.in;

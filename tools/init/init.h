@@ -66,6 +66,8 @@ void boot_modules(void);
  */
 void boot_driver(void);
 int boot_port(const char *name);
+/* Load the kernel's KVM for this CPU; any user may open /dev/kvm. */
+void boot_kvm(void);
 
 /* fs.c */
 void fs_prepare(void);
