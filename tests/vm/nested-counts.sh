@@ -33,11 +33,17 @@ address() { nm "$programs/sample" | sed -n "s/^0*\([0-9a-f]*\) . $1$/\1/p"; }
 late=
 [ "$(printf '%s\n' 6.7 "$(uname -r)" | sort -V | head -n 1)" = 6.7 ] || late=ffffffff
 
+# L2's perf names its driver; L1's KVM its exits for nested paging and for CPUID.
+driver='Fam17h+ core perfctr, AMD PMU driver' exit_paging=npf exit_cpuid=cpuid
+if [ "$vendor" = intel ]; then
+	driver='Intel PMU driver' exit_paging=EPT_VIOLATION exit_cpuid=CPUID
+fi
+
 cat >l2.sh <<'END'
-programs=$1 instruction=$2 branch=$3 late=$4
-shift 4
+programs=$1 instruction=$2 branch=$3 late=$4 driver=$5
+shift 5
 dmesg | grep -q 'Hypervisor detected: KVM' && echo 'ok KVM' || echo 'not ok KVM'
-dmesg | grep -q 'Fam17h+ core perfctr, AMD PMU driver' && echo 'ok driver' ||
+dmesg | grep -q "$driver" && echo 'ok driver' ||
 	echo "not ok driver: $(dmesg | grep 'Performance Events')"
 "$programs/count" "$@"
 "$programs/count" -s "$programs/step"
@@ -60,7 +66,7 @@ echo "$(nproc) CPUs" >from-l2
 END
 # KVM's vPMU is perf events of L1, which perf would throttle, and samples would be missing.
 lifted l2 L2 --smp "$cpus" -- sh ./l2.sh "$programs" "$(address instruction)" "$(address branch)" \
-	"$late" "${list[@]}"
+	"$late" "$driver" "${list[@]}"
 
 # The whole of a guest's life, seen from L1.
 modes='{instructions:uGH,instructions:uG,instructions:uH}'
@@ -76,7 +82,7 @@ perf kvm -i /tmp/kvm.data stat report --event=vmexit >report 2>&1
 exits=$(awk -F, '/kvm_exit/ { print $1 }' exits.csv)
 seen=$(sed -n 's/^Total Samples:\([0-9]*\).*/\1/p' report)
 if [ -n "$seen" ] && [ "$seen" -le "$exits" ] && [ "$seen" -ge $((exits - cpus)) ] &&
-	grep -q ' npf ' report && grep -q ' cpuid ' report; then
+	grep -q " $exit_paging " report && grep -q " $exit_cpuid " report; then
 	echo "ok perf kvm stat: $seen exits"
 else
 	echo "not ok perf kvm stat: '$seen' of $exits exits: $(tail -n 1 kvm-stat.log)"

@@ -49,7 +49,7 @@ in_l1() {
 	shift
 	out=${name//\//-}
 	timeout -k 5 "$l1_limit" "$VPMU_BUILD/vpmu" run -v --cpu "$l1_cpu" \
-		--pmu "${L1_PMU:-arch}" --memory 2G --root "${options[@]}" -- \
+		--pmu "${L1_PMU:-arch}" --nested --root "${options[@]}" -- \
 		bash "$VPMU_ROOT/tests/vm/nested-l1.sh" "$out.l1.log" "$@" \
 		>"$out.out" 2>"$out.err" </dev/null || status=$?
 	sed -E "s,^(ok|not ok|skip) ,\1 $name/," "$out.out"
