@@ -90,7 +90,8 @@ vmx_try:
 	jmp	*%rcx
 	.pushsection .data
 	.balign	8
-1:	.quad	try_on, try_clear, try_load, try_store, try_ept, try_vpid, try_read, try_write, try_off
+1:	.quad	try_on, try_clear, try_load, try_store
+	.quad	try_ept, try_vpid, try_read, try_write, try_off
 	.popsection
 try_on:	vmxon	(%rsi)
 	jmp	8f
@@ -127,14 +128,18 @@ try_off:
 	.balign	16
 	.globl	vmx_wild, vmx_wild_end
 vmx_wild:
-	.irp	insn, cpuid, rdmsr, wrmsr, rdpmc, rdtsc, hlt, pause, vmcall, ud2, int3, invd, wbinvd, \
-		sti, cli, pushfq, popfq, iretq, clts, swapgs, vmxoff, vmlaunch, vmresume, ".byte 0xf1", rdtscp, \
-		"mov %cr0, %rax", "mov %rax, %cr0", "mov %rax, %cr3", "mov %cr3, %rax", \
-		"mov %rax, %cr4", "mov %cr8, %rax", "mov %rax, %cr8", "mov %rax, %db7", \
-		"mov %db6, %rax", "invlpg (%rax)", "in %dx, %al", "out %al, %dx", "rep insb", "rep outsl", \
-		"lmsw %ax", "smsw %ax", "mov %eax, %ss", "mov %eax, %ds", "int $0x30", "vmread %rax, %rax", \
-		"vmwrite %rax, %rax", "vmptrld 8(%rsp,%rbx,4)", "vmxon (%rax)", "invept (%rax), %rcx", \
-		"lgdt (%rax)", "ltr %ax", "mov (%rax), %ecx", "mov %ecx, (%rax)", "xsetbv", "jmp *%rax"
+	.irp	insn, cpuid, rdmsr, wrmsr, rdpmc, rdtsc, rdtscp, hlt, pause, \
+		vmcall, vmxoff, vmlaunch, vmresume, ud2, int3, ".byte 0xf1", \
+		invd, wbinvd, sti, cli, pushfq, popfq, iretq, clts, swapgs, xsetbv, \
+		"mov %cr0, %rax", "mov %rax, %cr0", "mov %rax, %cr3", \
+		"mov %cr3, %rax", "mov %rax, %cr4", "mov %cr8, %rax", \
+		"mov %rax, %cr8", "mov %rax, %db7", "mov %db6, %rax", \
+		"invlpg (%rax)", "in %dx, %al", "out %al, %dx", "rep insb", \
+		"rep outsl", "lmsw %ax", "smsw %ax", "mov %eax, %ss", \
+		"mov %eax, %ds", "int $0x30", "vmread %rax, %rax", \
+		"vmwrite %rax, %rax", "vmptrld 8(%rsp,%rbx,4)", "vmxon (%rax)", \
+		"invept (%rax), %rcx", "lgdt (%rax)", "ltr %ax", \
+		"mov (%rax), %ecx", "mov %ecx, (%rax)", "jmp *%rax"
 	\insn
 	.balign	8, 0x90
 	.endr

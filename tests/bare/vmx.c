@@ -4,8 +4,8 @@
  * guest, to the instruction, with and without EPT; and a hostile one, which enters guests by
  * any VMCS: nothing is expected of that but to live. Prints a line per case.
  *
- * Command line: rounds=N of the counts; turns=N seed=N of the hostile one. It may end before, by a reset, when a
- * guest got at its memory; "# turns N" lines tell how far it came.
+ * Command line: rounds=N of the counts; turns=N seed=N of the hostile one. It may end
+ * before, by a reset, when a guest got at its memory; "# turns N" lines tell how far it came.
  */
 #include "bare.h"
 
@@ -41,7 +41,10 @@
 uint64_t vmx_enter(uint64_t resume);
 void vmx_round(uint64_t on);
 int vmx_try(unsigned int what, void *memory, uint64_t number);
-enum { TRY_ON, TRY_CLEAR, TRY_LOAD, TRY_STORE, TRY_EPT, TRY_VPID, TRY_READ, TRY_WRITE, TRY_OFF, TRIES };
+enum {
+	TRY_ON, TRY_CLEAR, TRY_LOAD, TRY_STORE, TRY_EPT, TRY_VPID, TRY_READ, TRY_WRITE, TRY_OFF,
+	TRIES
+};
 extern char vmx_guest[], vmx_guest_length[], vmx_wild[], vmx_wild_end[];
 
 static uint8_t on_region[PAGE], vmcs[PAGE], msr_bitmap[PAGE] __attribute__((aligned(PAGE)));
@@ -325,6 +328,12 @@ static void mutate(void)
 		*(uint64_t *)(vmcs + 256 + (any() & 0x7f8)) = any();
 }
 
+/* The copy in the area of one of the instructions of vmx_wild */
+static uintptr_t any_wild(void)
+{
+	return (uintptr_t)area.code + 8 * below((vmx_wild_end - vmx_wild) / 8);
+}
+
 static uint64_t n_entries, n_refused[32], n_exits[64];
 
 static void go(void)
@@ -341,7 +350,7 @@ static void go(void)
 		n_entries |= 1;
 		put(GUEST_RIP, get(GUEST_RIP) + get(EXIT_LENGTH));
 		if (!below(3))
-			put(GUEST_RIP, (uintptr_t)area.code + 8 * below((vmx_wild_end - vmx_wild) / 8));
+			put(GUEST_RIP, any_wild());
 		mutate();
 		put_host();
 	}
@@ -410,7 +419,7 @@ static void hostile(uint64_t turns)
 		put_host();
 		put(0x2c04, 0);
 		put(0x2808, 0);
-		put_guest(area.code + 8 * below((vmx_wild_end - vmx_wild) / 8), (uintptr_t)area.pml4,
+		put_guest((void *)any_wild(), (uintptr_t)area.pml4,
 			  area.stack + sizeof(area.stack));
 		n_entries = 0;
 		mutate();

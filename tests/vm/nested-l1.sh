@@ -105,8 +105,14 @@ l1_log=$1
 shift
 rate=${RATE:-100000}
 limits 25 "$rate" # else the kernel's defaults, which vpmu run changes
-vendor=amd # the module's: kvm_$vendor
-! grep -qw vmx /proc/cpuinfo || vendor=intel
+# The part of KVM that vpmu run --nested has loaded
+vendor=amd
+! grep -q '^kvm_intel ' /proc/modules || vendor=intel
+if [ ! -c /dev/kvm ]; then
+	echo "not ok kvm: no /dev/kvm: $(dmesg | tail -n 1)"
+	exit 1
+fi
+export vendor
 script=$1
 shift
 # shellcheck disable=SC1090 # the test's
