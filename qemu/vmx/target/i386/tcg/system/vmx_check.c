@@ -192,14 +192,15 @@ static bool efer_ok(CPUX86State *env, uint64_t efer)
 /* A bit for each counter, and for the metrics, as CPUID describes them */
 static bool perf_global_ctrl_ok(CPUX86State *env, uint64_t value)
 {
-    const uint32_t metrics = 1 << 15;
+    const uint32_t has_metrics = 1 << 15;
+    uint64_t capabilities = env->features[FEAT_PERF_CAPABILITIES], valid;
     uint32_t eax, ebx, ecx, edx;
-    uint64_t valid;
 
+    x86_vpmu_save_msr(env, MSR_IA32_PERF_CAPABILITIES, &capabilities);
     cpu_x86_cpuid(env, 0xa, 0, &eax, &ebx, &ecx, &edx);
     valid = (1ull << MIN(32, extract32(eax, 8, 8))) - 1;
     valid |= (ecx | ((1ull << extract32(edx, 0, 5)) - 1)) << 32;
-    if (env->features[FEAT_PERF_CAPABILITIES] & metrics) {
+    if (capabilities & has_metrics) {
         valid |= 1ull << 48;
     }
     return !(value & ~valid);
