@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 4200
-# takes: 200
+# takes: 400
 #
 # The paravirtual PMU on a real KVM without a module on its host: our QEMU in an L1
 # serves the doorbell and counts by perf_event_open(2). Stock kernels below and above;
@@ -77,13 +77,18 @@ grep -E '^(ok|not ok) ' <<<"$out"
 [ $status = 67 ] || echo "not ok hostile: QEMU's status is $status: $(tail -n 1 <<<"$out")"
 END
 
-# round SUITE PARAMETERS: both storeys with SUITE's kernel.
+# round NAME SUITE PARAMETERS: both storeys with SUITE's kernel.
 round() {
-	local suite=$1 driver
+	local suite=$2 driver
 	driver=$(pv_guest "$suite") || { echo "$driver" && return; }
 	# shellcheck disable=SC2086 # words are meant
-	in_l1 "$suite" --smp 2 --kernel "$suite" --append "$2" -- ./l1.sh "$suite" "$driver" $perf_cases
+	in_l1 "$1" --smp 2 --kernel "$suite" --append "$3" -- ./l1.sh "$suite" "$driver" $perf_cases
 }
-round bookworm ''
-[ -z "${SOAK:-}" ] || round bookworm-backports 'kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
+strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
+round 6.1 bookworm ''
+l1_cpu=SapphireRapids round 6.1/vmx bookworm ''
+if [ -n "${SOAK:-}" ]; then
+	round 6.12 bookworm-backports "$strict"
+	l1_cpu=SapphireRapids round 6.12/vmx bookworm-backports "$strict"
+fi
 exit 0

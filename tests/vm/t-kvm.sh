@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 5400
-# takes: 250
+# takes: 350
 #
 # The paravirtual PMU on a stock KVM: L1 is Debian's kernel with vpmu_kvm.ko, whose perf
 # counts on the PMU that QEMU executes; L2 is Debian's kernel with vpmu_guest.ko, and
@@ -49,6 +49,7 @@ if [ -z "${SOAK:-}" ]; then
 	round none none bookworm '' 0 '' no_pmu error
 	round vpmu arch bookworm kvm.enable_pmu=1 0 '' alone
 	round 6.1 arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved rates leave faults unload
+	l1_cpu=SapphireRapids round vmx arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved unload
 	exit 0
 fi
 all='loaded default exact ways process sampling top reload hotplug'
@@ -60,5 +61,7 @@ for rate in 1 250; do
 done
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
 round 6.1 arch bookworm '' 20000 "$all" load perf two hostile state moved leave refused faults unload
+l1_cpu=SapphireRapids round 6.1/vmx arch bookworm '' 20000 "$all" load perf two hostile state moved leave refused faults unload
+l1_cpu=Icelake-Server round 6.12/vmx arch bookworm-backports "$strict" 20000 "$all" load perf two hostile state moved leave refused faults unload
 round 6.12 arch bookworm-backports "$strict" 20000 "$all" load perf two hostile state moved leave refused faults unload
 exit 0
