@@ -163,6 +163,19 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool u
 void vpmu_arch_service(struct vpmu_arch *v);
 
 /**
+ * The guest linear addresses that the PEBS record which is awaited will be written to, for
+ * an embedder whose guest's memory may not be there: a record that meets a fault is lost.
+ *
+ * @linear: first and last byte of the DS save area's part that is read and written, and of
+ *          the record, as far as that is known; each pair is within two pages
+ *
+ * Reads guest memory by ops->gva_to_gpa and ops->gpa_read; changes nothing. On the vCPU.
+ * Returns how many of them are set: 0 while the next occurrence of no event is recorded, 2
+ * if the DS save area cannot be read or the record has no room, else 4.
+ */
+unsigned int vpmu_arch_record_places(struct vpmu_arch *v, uint64_t linear[4]);
+
+/**
  * The vCPU entered (@entered) or left system management mode: with
  * IA32_DEBUGCTL.FREEZE_WHILE_SMM its GLOBAL_CTRL is 0 in between, so that nothing
  * counts unless the handler sets it. Branches are not recorded in between.

@@ -376,6 +376,24 @@ static bool pebs_record(struct vpmu_arch *v, struct pebs_ds *ds,
 	return !index.failed;
 }
 
+unsigned int vpmu_arch_record_places(struct vpmu_arch *v, uint64_t linear[4])
+{
+	uint32_t size = pebs_adaptive(&v->pebs) ? pebs_adaptive_size(v->pebs.data_cfg)
+						: pebs_fixed_size(&v->pebs);
+	struct pebs_ds ds;
+
+	if (!v->pebs.sampling)
+		return 0;
+	linear[0] = v->pebs.ds_area + VPMU_DS_PEBS_INDEX;
+	linear[1] = v->pebs.ds_area + v->pebs.reset_fixed + 8 * (v->n_pmc - v->n_gp) - 1;
+	memset(&ds, 0, sizeof(ds));
+	if (!pebs_ds_read(v, 0, &ds) || ds.index > ds.max || ds.max - ds.index < size)
+		return 2;
+	linear[2] = ds.index;
+	linear[3] = ds.index + size - 1;
+	return 4;
+}
+
 /* Counters that want the same record share one; there are at most two kinds. */
 static bool pebs_records(struct vpmu_arch *v, struct pebs_ds *ds, uint32_t pmcs)
 {

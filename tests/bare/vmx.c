@@ -48,7 +48,7 @@ enum {
 extern char vmx_guest[], vmx_guest_length[], vmx_wild[], vmx_wild_end[];
 
 static uint8_t on_region[PAGE], vmcs[PAGE], msr_bitmap[PAGE] __attribute__((aligned(PAGE)));
-static uint64_t ept[3][512] __attribute__((aligned(PAGE)));
+static uint64_t ept[3][512], small[512] __attribute__((aligned(PAGE)));
 /* Everything that a hostile guest can reach, while its tables are what we made them. */
 static struct {
 	uint64_t pml4[512], pdpt[512], pd[512];
@@ -255,6 +255,57 @@ static void counts(const char *name, uint32_t proc2)
 	wrmsr(MSR_FIXED_CTRL, 0);
 }
 
+/*
+ * The guest's counter wraps, and the record of its next instruction goes to pages that EPT
+ * does not have: it exits for each of them, before that instruction, and loses no record.
+ */
+static void precise(void)
+{
+	static uint8_t ds[PAGE], records[PAGE] __attribute__((aligned(PAGE)));
+	uint64_t *save = (uint64_t *)ds, at = (uintptr_t)ds / LARGE;
+	unsigned int n = 0;
+
+	if (!(rdmsr(MSR_PROC2) >> 32 & PROC2_EPT))
+		return;
+	/* The pages of this program one by one, so that two of them can be missing. */
+	for (unsigned int i = 0; i < 512; i++)
+		small[i] = (at * LARGE + i * PAGE) | 0x37;
+	small[(uintptr_t)ds / PAGE % 512] = 0;
+	small[(uintptr_t)records / PAGE % 512] = 0;
+	ept[2][at] = (uintptr_t)small | 7;
+	save[4] = save[5] = (uintptr_t)records;
+	save[6] = save[7] = (uintptr_t)records + PAGE;
+	save[8] = -(uint64_t)1000000;
+	fresh();
+	put_controls(0, PROC2_EPT, 1);
+	put_host();
+	put(0x2c04, 0);
+	put(0x2808, 1);
+	put_guest(vmx_guest, cr3, area.stack + sizeof(area.stack));
+	wrmsr(0x600, (uintptr_t)ds);
+	try_wrmsr(0x3f2, 0);
+	wrmsr(MSR_EVTSEL0, 0x4200c0);
+	wrmsr(MSR_PMC0, -(uint64_t)100);
+	wrmsr(0x3f1, 1);
+	while (!vmx_enter(n) && (uint32_t)get(EXIT_REASON) == 48 && n < 8) {
+		uint64_t gpa = get(0x2400);
+
+		expect("asynchronous", get(0x6400) >> 16 & 1, 1);
+		expect("the DS save area, then the record", gpa / PAGE,
+		       (n ? (uintptr_t)records : (uintptr_t)ds) / PAGE);
+		small[gpa / PAGE % 512] = (gpa & -(uint64_t)PAGE) | 0x37;
+		vmx_try(TRY_EPT, (uint64_t[]){ get(0x201a), 0 }, 1);
+		n++;
+	}
+	wrmsr(0x3f1, 0);
+	wrmsr(MSR_EVTSEL0, 0);
+	expect("exits", n, 2);
+	expect("exit after the samples", get(EXIT_REASON), EXIT_VMCALL);
+	expect("a record", save[5] > (uintptr_t)records, 1);
+	expect("one record", save[5] <= (uintptr_t)records + 400, 1);
+	ept[2][at] = at * LARGE | 0xb7;
+}
+
 static void map(bool all)
 {
 	const uint64_t at = (uintptr_t)&area;
@@ -452,6 +503,7 @@ int main(const char *line)
 		counts("without EPT", 0);
 		if (rdmsr(MSR_PROC2) >> 32 & PROC2_EPT)
 			counts("with EPT", PROC2_EPT);
+		precise();
 	}
 	quiet = false;
 	vmx_try(TRY_OFF, NULL, 0);

@@ -296,6 +296,32 @@ static void test_sequence(void **state)
 	done(r);
 }
 
+/* Where the record will be is known while it is awaited. */
+static void test_places(void **state)
+{
+	struct pebs_rig *r = sampling(3, 5);
+	uint64_t at[4] = { 0 };
+
+	(void)state;
+	assert_int_equal(vpmu_arch_record_places(r->v, at), 0);
+	pebs_rig_run(r, 3);
+	assert_int_equal(vpmu_arch_record_places(r->v, at), 4);
+	assert_int_equal(at[0], DS + 0x28);
+	assert_in_range(at[1], DS + 0x80, DS + 0x100);
+	assert_int_equal(at[2], BUFFER);
+	assert_int_equal(at[3], BUFFER + 31);
+	r->map[0] = RIG_UNMAPPED;
+	assert_int_equal(vpmu_arch_record_places(r->v, at), 2);
+	r->map[0] = RIG_WRITABLE;
+	pebs_rig_store(r, DS + 0x30, BUFFER + 31);
+	assert_int_equal(vpmu_arch_record_places(r->v, at), 2);
+	pebs_rig_store(r, DS + 0x30, BUFFER + 32);
+	pebs_rig_run(r, 1);
+	assert_int_equal(ds_index(r), BUFFER + 32);
+	assert_int_equal(vpmu_arch_record_places(r->v, at), 0);
+	done(r);
+}
+
 static void test_threshold(void **state)
 {
 	struct pebs_rig *r = sampling(1, 1);
@@ -837,6 +863,7 @@ int main(void)
 		cmocka_unit_test(test_linear),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_sequence),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_threshold),
 		cmocka_unit_test(test_reset_values),
 		cmocka_unit_test(test_applicable),

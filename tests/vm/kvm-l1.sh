@@ -13,6 +13,7 @@ kvm=$1 guest=$2 suite=$3 seed=$4 turns=$5 perf_cases=$6
 shift 6
 # By VMMCALL on SVM and VMCALL on VMX: KVM would write the right one into the program.
 maker=AMD hostile=hostile-amd
+# shellcheck disable=SC2154 # nested-l1.sh's
 [ "$vendor" = amd ] || maker=Intel hostile=hostile
 shares=$VPMU_BUILD/guest/shares
 vms=/sys/kernel/debug/vpmu_kvm/vms

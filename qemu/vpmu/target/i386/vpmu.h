@@ -245,6 +245,8 @@ bool x86_vpmu_wrmsr(CPUArchState *env, uint32_t msr, uint64_t val,
  */
 int x86_vpmu_load_msr(CPUArchState *env, uint32_t msr, uint64_t val);
 bool x86_vpmu_save_msr(CPUArchState *env, uint32_t msr, uint64_t *val);
+/* See vpmu_arch_record_places() */
+unsigned x86_vpmu_record_places(CPUArchState *env, uint64_t linear[4]);
 uint64_t x86_vpmu_misc_enable(CPUArchState *env);
 bool x86_vpmu_rdpmc(CPUArchState *env, uint32_t idx, uint64_t *val,
                     uintptr_t ra);

@@ -141,6 +141,19 @@ void vmx_smm(CPUX86State *env, bool entered);
 bool vmx_rdmsr(CPUX86State *env, uint32_t index, uint64_t *value);
 int vmx_wrmsr(CPUX86State *env, uint32_t index, uint64_t value);
 
+/*
+ * A PEBS record is awaited: exits, before the instruction that it will be of,
+ * if a page that it will be written to is not there for EPT.
+ */
+void vmx_check_record(CPUX86State *env);
+/* A second-stage fault that a store by the guest's kernel would meet */
+typedef struct VMXFault {
+    int error;                  /* as vmx_ept_fault()'s */
+    uint64_t gpa;
+    bool is_final;
+} VMXFault;
+bool vmx_store_faults(CPUX86State *env, uint64_t linear, VMXFault *fault);
+
 /* The walk that faulted, in vmx_ept_fault()'s @error */
 #define VMX_EPT_MISCONFIGURED (1 << 16)
 /*

@@ -338,6 +338,7 @@ static void first_event(CPUX86State *env)
         return;
     }
     pending_debug(env);
+    vmx_check_record(env);
     if (env->vmx.halted) {
         cs->halted = 1;
         cs->exception_index = EXCP_HLT;

@@ -590,16 +590,48 @@ bool vmx_interrupt(CPUX86State *env, int request)
 
 /* --- extended page tables --- */
 
+/* Qualification: the exit is asynchronous to instructions */
+#define EPT_ASYNCHRONOUS (1 << 16)
+
+static uint64_t violation(CPUX86State *env, int error, uint64_t gpa,
+                          uint64_t linear, bool is_final)
+{
+    env->vmx.exit_gpa = gpa;
+    env->vmx.exit_gla = linear;
+    return (error & 0x3f) | 1 << 7 | is_final << 8;
+}
+
+void vmx_check_record(CPUX86State *env)
+{
+    unsigned i, n;
+    uint64_t linear[4];
+    VMXFault fault;
+
+    if (!(env->hflags2 & HF2_NPT_MASK)) {
+        return;
+    }
+    n = x86_vpmu_record_places(env, linear);
+    for (i = 0; i < n; i++) {
+        if (!vmx_store_faults(env, linear[i], &fault)) {
+            continue;
+        }
+        if (fault.error & VMX_EPT_MISCONFIGURED) {
+            env->vmx.exit_gpa = fault.gpa;
+            vmx_vmexit(env, VMX_EXIT_EPT_MISCONFIGURATION, 0, 0);
+        }
+        vmx_vmexit(env, VMX_EXIT_EPT_VIOLATION,
+                   violation(env, fault.error, fault.gpa, linear[i],
+                             fault.is_final) | EPT_ASYNCHRONOUS, 0);
+    }
+}
+
 G_NORETURN void vmx_ept_fault(CPUX86State *env, int error, uint64_t gpa,
                               uint64_t linear, bool is_final, uintptr_t ra)
 {
-    uint64_t qualification = error & 0x3f;
-
-    env->vmx.exit_gpa = gpa;
     if (error & VMX_EPT_MISCONFIGURED) {
+        env->vmx.exit_gpa = gpa;
         vmx_vmexit(env, VMX_EXIT_EPT_MISCONFIGURATION, 0, ra);
     }
-    env->vmx.exit_gla = linear;
-    qualification |= 1 << 7 | is_final << 8;
-    vmx_vmexit(env, VMX_EXIT_EPT_VIOLATION, qualification, ra);
+    vmx_vmexit(env, VMX_EXIT_EPT_VIOLATION,
+               violation(env, error, gpa, linear, is_final), ra);
 }

@@ -358,6 +358,7 @@ static void vpmu_op_set_sampling(void *ctx, bool on)
 
     cs->tcg_cflags &= ~(CF_TARGET_2 | CF_COUNT_MASK);
     cs->tcg_cflags |= on ? CF_TARGET_2 | 1 : 0;
+    v->record_awaited = on;
 }
 
 static void vpmu_op_get_sample(void *ctx, struct vpmu_sample *s)
@@ -510,9 +511,16 @@ static void vpmu_hold_interrupts(CPUState *cs)
 bool x86_vpmu_exec_boundary(CPUState *cs)
 {
     CPUX86State *env = cpu_env(cs);
+    X86VPMU *v = vpmu_of(env);
     uint32_t hflags = env->hflags, cflags = cs->tcg_cflags;
 
     x86_vpmu_boundary(env);
+    if (v && v->record_awaited) {
+        v->record_awaited = false;
+        if (env->vmx.guest) {
+            vmx_check_record(env);
+        }
+    }
     if (cs->tcg_cflags & ~cflags & CF_TARGET_2) {
         vpmu_hold_interrupts(cs);
     }
@@ -778,6 +786,13 @@ bool x86_vpmu_save_msr(CPUX86State *env, uint32_t msr, uint64_t *val)
     mine = vpmu_arch_rdmsr(v->arch, msr, val) == VPMU_HANDLED;
     vpmu_serve(v);
     return mine;
+}
+
+unsigned x86_vpmu_record_places(CPUX86State *env, uint64_t linear[4])
+{
+    X86VPMU *v = vpmu_of(env);
+
+    return v && v->arch ? vpmu_arch_record_places(v->arch, linear) : 0;
 }
 
 static bool vpmu_doorbell(CPUX86State *env, uint64_t val, uintptr_t ra)
