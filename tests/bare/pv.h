@@ -14,8 +14,12 @@
 	return result
 
 /*
- * The instruction of pv_call(). On AMD KVM replaces a VMCALL in the program by VMMCALL.
+ * The instructions of pv_call() and pv_vmmcall(). KVM replaces a VMCALL in the program by
+ * VMMCALL on AMD, and the other way about on Intel.
  */
+#ifndef PV_VMMCALL
+#define PV_VMMCALL "vmmcall"
+#endif
 #ifndef PV_VMCALL
 #define PV_VMCALL "vmcall"
 #endif
@@ -27,7 +31,7 @@ static inline int64_t pv_call(uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2
 
 static inline int64_t pv_vmmcall(uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
-	PV_CALL("vmmcall");
+	PV_CALL(PV_VMMCALL);
 }
 
 /* The hypervisor's CPUID leaves with that signature of 12 bytes, or 0. */

@@ -14,7 +14,7 @@ shift 6
 # By VMMCALL on SVM and VMCALL on VMX: KVM would write the right one into the program.
 maker=AMD hostile=hostile-amd
 # shellcheck disable=SC2154 # nested-l1.sh's
-[ "$vendor" = amd ] || maker=Intel hostile=hostile
+[ "$vendor" = amd ] || maker=Intel hostile=hostile-intel
 shares=$VPMU_BUILD/guest/shares
 vms=/sys/kernel/debug/vpmu_kvm/vms
 tracing=/sys/kernel/tracing

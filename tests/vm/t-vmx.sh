@@ -1,57 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 1800
+# timeout: 7200
 # takes: 100
 #
 # Intel's VMX, without an operating system (tests/bare/vmx.c): what the PMU counts of a
 # hypervisor and its guest, there and after moves to another QEMU; and hypervisors that enter
-# guests by whatever VMCS. TURNS=N turns of these, from seed SEED. What kvm_intel makes of it
-# is t-nested.sh.
+# guests by whatever VMCS. SOAK=1: an hour of guests on kvm_intel that count, sample, move
+# and are reset. TURNS=N turns of the hostile ones, from seed SEED; CASES=hostile: only these.
+# What kvm_intel makes of it is t-nested.sh.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
-. "$(dirname "$(readlink -f "$0")")/guest.sh"
+. "$(dirname "$(readlink -f "$0")")/nested.sh"
 build_bare
 here=$(dirname "$(readlink -f "$0")")
-
-counts() { # NAME CASES CPU OPTION...
-	local name=$1 cases=$2 cpu=$3 status=0 out n
-	shift 3
-	out=$(bare vmx "$cpu" '' "$@" 2>&1) || status=$?
-	n=$(grep -c '^ok ' <<<"$out")
-	if [ $status = 67 ] && [ "$n" = "$cases" ] && ! grep -q '^not ok' <<<"$out"; then
-		echo "ok counts, $name"
-	else
-		echo "not ok counts, $name: status $status, $n cases ok of $cases: $(grep -v '^ok ' <<<"$out" | tail -n 3 | tr '\n' '|')"
-	fi
-}
-counts 'Sapphire Rapids' 21 SapphireRapids,vmx=on,pmu=on
-counts 'Ice Lake, two CPUs' 21 Icelake-Server-v6,vmx=on,pmu=on -smp 2
-counts 'one instruction a block' 21 SapphireRapids,vmx=on,pmu=on -accel tcg,one-insn-per-tb=on
-counts 'a direct PMU' 21 SapphireRapids,vmx=on,pmu=on,pmu-policy=direct
-counts 'without EPT' 7 SapphireRapids,vmx=on,vmx-ept=off,pmu=on
-counts 'a model that describes no VMX' 21 Icelake-Server-v6,vmx=on,pmu=on,vmx-mtf=off
-
-# A feature that TCG does not have is refused as any other is.
-out=$(timeout 20 "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
-	-display none -machine none -accel tcg -cpu SapphireRapids,vmx=on,vmx-apicv-vid=on,enforce \
-	-S -machine pc 2>&1 </dev/null)
-[[ $out == *"TCG doesn't support requested feature"*vmx-apicv-vid* ]] && echo 'ok enforce' ||
-	echo "not ok enforce: $(tail -n 2 <<<"$out" | tr '\n' '|')"
-
-# Moves of a hypervisor, in mid-guest too.
-status=0
-out=$(timeout 300 python3 "$here/migrate.py" 6 "$VPMU_QEMU/bin/qemu-system-x86_64" \
-	-L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config -display none -machine pc -m 64 \
-	-bios qboot.rom -accel tcg,one-insn-per-tb=on -cpu SapphireRapids,vmx=on,pmu=on,check=off \
-	-device isa-debug-exit,iobase=0xf4,iosize=4 \
-	-kernel "$VPMU_BUILD/bare/vmx" -append rounds=800 2>&1) || status=$?
-moved=$(sed -n 's/^moved //p' <<<"$out")
-bad=$(grep -a '^not ok' <<<"$out" | head -n 3)
-if [ $status = 67 ] && [ -z "$bad" ] && [ "${moved:-0}" -ge 3 ]; then
-	echo 'ok moved to another QEMU'
-else
-	echo "not ok moved to another QEMU: status $status, $moved moves, at least 3 wanted; $bad $(tail -n 2 <<<"$out")"
-fi
 
 # A guest that gets at its hypervisor's memory may end it by a reset: the next seed goes on.
 # QEMU itself ends with 0 then, or by the program's own 67; never by a signal or an assertion.
@@ -84,6 +45,60 @@ hostile() { # CPU
 		echo "not ok hostile, $1: $n turns of $turns from seed $first in $runs runs"
 	fi
 }
+if [ "${CASES:-}" = hostile ]; then
+	hostile SapphireRapids,vmx=on,pmu=on
+	exit 0
+fi
+
+counts() { # NAME CASES CPU OPTION...
+	local name=$1 cases=$2 cpu=$3 status=0 out n
+	shift 3
+	out=$(bare vmx "$cpu" '' "$@" 2>&1) || status=$?
+	n=$(grep -c '^ok ' <<<"$out")
+	if [ $status = 67 ] && [ "$n" = "$cases" ] && ! grep -q '^not ok' <<<"$out"; then
+		echo "ok counts, $name"
+	else
+		echo "not ok counts, $name: status $status, $n cases ok of $cases: $(grep -v '^ok ' <<<"$out" | tail -n 3 | tr '\n' '|')"
+	fi
+}
+counts 'Sapphire Rapids' 21 SapphireRapids,vmx=on,pmu=on
+counts 'Ice Lake, two CPUs' 21 Icelake-Server-v6,vmx=on,pmu=on -smp 2
+counts 'one instruction a block' 21 SapphireRapids,vmx=on,pmu=on -accel tcg,one-insn-per-tb=on
+counts 'a direct PMU' 21 SapphireRapids,vmx=on,pmu=on,pmu-policy=direct
+counts 'without EPT' 7 SapphireRapids,vmx=on,vmx-ept=off,pmu=on
+counts 'a model that describes no VMX' 21 Icelake-Server-v6,vmx=on,pmu=on,vmx-mtf=off
+
+# A feature that TCG does not have is refused as any other is.
+out=$(timeout 20 "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
+	-display none -machine pc -accel tcg -cpu SapphireRapids,vmx=on,vmx-apicv-vid=on,enforce \
+	-S 2>&1 </dev/null)
+[[ $out == *"TCG doesn't support requested feature"*vmx-apicv-vid* ]] && echo 'ok enforce' ||
+	echo "not ok enforce: $(tail -n 2 <<<"$out" | tr '\n' '|')"
+
+# Moves of a hypervisor, in mid-guest too.
+status=0
+out=$(timeout 300 python3 "$here/migrate.py" 6 "$VPMU_QEMU/bin/qemu-system-x86_64" \
+	-L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config -display none -machine pc -m 64 \
+	-bios qboot.rom -accel tcg,one-insn-per-tb=on -cpu SapphireRapids,vmx=on,pmu=on,check=off \
+	-device isa-debug-exit,iobase=0xf4,iosize=4 \
+	-kernel "$VPMU_BUILD/bare/vmx" -append rounds=800 2>&1) || status=$?
+moved=$(sed -n 's/^moved //p' <<<"$out")
+bad=$(grep -a '^not ok' <<<"$out" | head -n 3)
+if [ $status = 67 ] && [ -z "$bad" ] && [ "${moved:-0}" -ge 3 ]; then
+	echo 'ok moved to another QEMU'
+else
+	echo "not ok moved to another QEMU: status $status, $moved moves, at least 3 wanted; $bad $(tail -n 2 <<<"$out")"
+fi
+
 hostile SapphireRapids,vmx=on,pmu=on
 hostile max,vmx=on,pmu=off
+
+if [ -n "${SOAK:-}" ]; then
+	build_programs
+	soak=$(mktemp -d "$TMPDIR/vmx.XXXXXX")
+	cd "$soak" || exit 1
+	l1_cpu=SapphireRapids L1_LIMIT=5400 l1_limit=5400 in_l1 soak --smp 2 --kernel bookworm-backports \
+		--memory 3G -- "$VPMU_ROOT/tests/vm/vmx-soak-l1.sh" "${SOAK_SECONDS:-3600}"
+	cd / && rm -rf "$soak"
+fi
 exit 0

@@ -200,7 +200,8 @@ static void act_guest(struct vmm_vcpu *v, uint64_t *seed)
 
 	switch (below(seed, 5)) {
 	case 0:
-		(void)vmm_nested(v, below(seed, 2), n);
+		if (vmm_has_svm())
+			(void)vmm_nested(v, below(seed, 2), n);
 		break;
 	case 1:
 		(void)vmm_store(v, VMM_SPARE, 1 + below(seed, 300));

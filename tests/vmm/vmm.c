@@ -2,6 +2,7 @@
 /* The small VMM on KVM of these tests; vmm.h describes it. */
 #include "vmm.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -130,6 +131,13 @@ static struct kvm_segment segment(uint16_t selector, uint8_t type, bool code)
 	};
 }
 
+bool vmm_has_svm(void)
+{
+	unsigned int a, b, c, d;
+
+	return __get_cpuid(0x80000001, &a, &b, &c, &d) && c & 1 << 2;
+}
+
 void vmm_long_mode(struct vmm_vcpu *v)
 {
 	struct kvm_mp_state runnable = { .mp_state = KVM_MP_STATE_RUNNABLE };
@@ -154,7 +162,7 @@ void vmm_long_mode(struct vmm_vcpu *v)
 	s.cr0 = 0x80000031;
 	s.cr3 = PML4;
 	s.cr4 = 0x20;
-	s.efer = 0x1500; /* LME, LMA, SVME */
+	s.efer = vmm_has_svm() ? 0x1500 : 0x500; /* LME, LMA, SVME */
 	must(ioctl(v->fd, KVM_SET_SREGS, &s), "KVM_SET_SREGS");
 	(void)ioctl(v->fd, KVM_SET_MSRS, &hsave); /* there may be no SVM */
 	must(ioctl(v->fd, KVM_SET_MP_STATE, &runnable), "KVM_SET_MP_STATE");

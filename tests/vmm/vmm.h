@@ -79,6 +79,8 @@ void vmm_long_mode(struct vmm_vcpu *v);
 int64_t vmm_call(struct vmm_vcpu *v, uint32_t op, uint64_t arg);
 int vmm_loop(struct vmm_vcpu *v, uint64_t turns);
 int vmm_store(struct vmm_vcpu *v, uint64_t at, uint64_t pages);
+/* A guest's guest by SVM, which a guest on VMX does not have */
+bool vmm_has_svm(void);
 int vmm_nested(struct vmm_vcpu *v, bool paging, uint64_t turns);
 
 /* Writes @n operations into the batch's page, calls, and copies the results back. */
