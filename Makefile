@@ -45,6 +45,7 @@ soak:
 check-kvm:
 	@tests/run kvm-native t-kvm t-attack t-nested
 	@SOAK=1 tests/run t-kvm-arch
+	@VPMU_QEMU=$$(qemu/build) tests/kvm-selftests
 
 # Install the packages in a clean Debian: a chroot from the mirror that apt knows.
 check-deb: all
