@@ -385,7 +385,7 @@ unsigned int vpmu_arch_record_places(struct vpmu_arch *v, uint64_t linear[4])
 	if (!v->pebs.sampling)
 		return 0;
 	linear[0] = v->pebs.ds_area + VPMU_DS_PEBS_INDEX;
-	linear[1] = v->pebs.ds_area + v->pebs.reset_fixed + 8 * (v->n_pmc - v->n_gp) - 1;
+	linear[1] = v->pebs.ds_area + v->pebs.reset_fixed + 8ull * (v->n_pmc - v->n_gp) - 1;
 	memset(&ds, 0, sizeof(ds));
 	if (!pebs_ds_read(v, 0, &ds) || ds.index > ds.max || ds.max - ds.index < size)
 		return 2;
