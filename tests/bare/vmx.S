@@ -124,7 +124,7 @@ try_off:
 9:	mov	$1, %eax
 	ret
 
-/* What a guest may do at any of its addresses; an exit or the next of these follows. */
+/* A guest may do these at any of its addresses; an exit or the next of them follows. */
 	.balign	16
 	.globl	vmx_wild, vmx_wild_end
 vmx_wild:

@@ -55,7 +55,7 @@ static struct {
 	uint8_t code[8 * PAGE], stack[PAGE];
 } area __attribute__((aligned(LARGE)));
 
-static bool quiet; /* of what is as it should be */
+static bool quiet; /* Values that are as they should be are not printed. */
 
 static void expect(const char *name, uint64_t value, uint64_t want)
 {

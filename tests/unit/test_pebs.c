@@ -296,7 +296,7 @@ static void test_sequence(void **state)
 	done(r);
 }
 
-/* Where the record will be is known while it is awaited. */
+/* The place of a record is known while it is awaited. */
 static void test_places(void **state)
 {
 	struct pebs_rig *r = sampling(3, 5);

@@ -43,7 +43,7 @@ moved() {
 	moves=$((moves + ${n:-0}))
 }
 
-# The program begins anew at each reset; the last time it comes to its end.
+# The program starts again at each reset; the last time it comes to its end.
 reset() {
 	local status=0
 	for _ in 1 2 3 4 5 6; do

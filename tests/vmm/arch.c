@@ -22,7 +22,7 @@
 #define CTR(i)		(VPMU_MSR_AMD_PERF_CTL0 + 2 * (i) + 1)
 #define GLOBAL		VPMU_MSR_AMD_GLOBAL_CTRL
 #define STATUS		VPMU_MSR_AMD_GLOBAL_STATUS
-#define INSTRUCTIONS	0x4300c0ull /* of both rings, enabled */
+#define INSTRUCTIONS	0x4300c0ull /* both rings, enabled */
 #define BRANCHES	0x4300c2ull
 #define LOSS_REASON(i)	(0x56504d10u + 4 * (i) + 2)
 
@@ -347,10 +347,10 @@ static const char *t_moved(void)
 	/* The last OUT before the save is not completed anywhere. */
 	CHECK(msr(w, CTR(3)), 5 + 2 + 2000 + 2000 + 1);
 	CHECK(msr(w, CTL(3)), INSTRUCTIONS);
-	/* Where it was it goes on as well. */
+	/* The VM that was saved goes on as well. */
 	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
 	CHECK(msr(v, CTR(3)), 5 + 2000 + AROUND);
-	/* What is damaged, or does not fit, is refused. */
+	/* A damaged state, or one that does not fit, is refused. */
 	CHECK(vmm_load(to, state, bytes - 8), EINVAL);
 	CHECK(vmm_load(to, state, bytes / 2), EINVAL);
 	state[0] ^= 1;

@@ -239,7 +239,7 @@ bool x86_vpmu_rdmsr(CPUArchState *env, uint32_t msr, uint64_t *val,
 bool x86_vpmu_wrmsr(CPUArchState *env, uint32_t msr, uint64_t val,
                     uintptr_t ra);
 /*
- * The same by a VM entry or exit, which has no instruction of its own that is
+ * A VM entry or exit does the same; it has no instruction of its own that is
  * about to retire.  load: 0 not the PMU's, 1 done, -1 a value that WRMSR
  * refuses.
  */

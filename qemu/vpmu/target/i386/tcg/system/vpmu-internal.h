@@ -142,7 +142,7 @@ struct X86VPMU {
     int lbr_bank;                      /* bank to which new records belong */
     bool due;                          /* the next boundary has work */
     bool service;                      /* libvpmu asked for a service */
-    bool record_awaited;               /* and nobody looked where it will go */
+    bool record_awaited;               /* VMX has not checked where it goes */
     /* libvpmu asked for the ends of slices. */
     bool slicing;
     uint64_t slice_start;              /* instructions at the slice's begin */
