@@ -136,7 +136,6 @@ enum {
 
 /* Interruption information of entries and exits */
 #define VMX_INFO_VALID      (1u << 31)
-#define VMX_INFO_UNBLOCKED  (1u << 12)  /* NMIs, by the IRET that faulted */
 #define VMX_INFO_ERROR_CODE (1u << 11)
 #define VMX_INFO_TYPE(info) (((info) >> 8) & 7)
 #define VMX_INFO(type, vector) (VMX_INFO_VALID | (type) << 8 | (vector))
