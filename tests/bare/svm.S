@@ -35,7 +35,7 @@
 	.balign	16
 	.globl	svm_path, svm_path_end, round_msr, round_on, round_exits, round_rip, round_wrong
 	.globl	vmcb, hsave, msrpm, iopm, guest_stack, guest_1, guest_inject, guest_stores
-	.globl	guest_int, guest_ud
+	.globl	guest_int, guest_ud, guest_cr8
 	.globl	svm_round, svm_once, svm_efer
 round_msr: .quad 0
 round_on: .quad	0
@@ -193,6 +193,19 @@ guest_stores:
 	vmmcall
 	.skip	64			/* not in the block that stores */
 2:	nop
+	.popsection
+
+/*
+ * A virtual interrupt that waits for the task priority: 4, and 2 of the handler. It comes
+ * after STI's next instruction.
+ */
+	.pushsection .text.guest, "ax"
+guest_cr8:
+	mov	$2, %eax
+	mov	%rax, %cr8
+	sti
+	nop
+	vmmcall
 	.popsection
 
 /*

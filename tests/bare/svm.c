@@ -38,6 +38,11 @@
 #define INJECT_INTR	0x80000000u
 #define INJECT_SOFT	0x80000400u
 
+#define VIRTUAL_TPR(n)	(n)
+#define VIRTUAL_IRQ	(1u << 8)
+#define VIRTUAL_PRIORITY(n) ((n) << 16)
+#define VIRTUAL_MASKING	(1u << 24)
+
 struct step {
 	uint64_t next, what;
 };
@@ -45,6 +50,7 @@ extern const struct step svm_path[], svm_path_end[];
 extern uint64_t round_msr, round_on, round_exits, round_rip, round_wrong;
 extern uint8_t vmcb[4096], hsave[4096], msrpm[8192], iopm[16384], guest_stack[];
 extern char guest_1[], guest_inject[], guest_stores[], guest_int[], guest_ud[];
+extern char guest_cr8[];
 void svm_round(void);
 void svm_once(void);
 void svm_efer(uint32_t off, uint32_t on);
@@ -334,6 +340,13 @@ static void check_entries(void)
 	expect("injected interrupt, host", once(0xc0 | HOST_ONLY), 8);
 	inject(guest_stores, INJECT_INTR);
 	expect("external interrupt injected, once", once(0xc0 | GUEST_ONLY), 2 + 1 + 3 * 1000);
+
+	make_guest(guest_cr8, 0);
+	put64(0x5d8, (uintptr_t)guest_stack - 256);
+	put64(0x060, VIRTUAL_MASKING | VIRTUAL_PRIORITY(3) | VIRTUAL_IRQ | VIRTUAL_TPR(5) |
+			     (uint64_t)0x90 << 32);
+	expect("virtual interrupt after MOV to CR8", once(0xc0 | GUEST_ONLY), 4 + 2);
+	expect("virtual interrupt after MOV to CR8, exit", get64(0x70), EXIT_VMMCALL);
 
 	make_guest(guest_1, 0);
 	put32(0x058, 0); /* no ASID */

@@ -80,6 +80,16 @@ vmx_guest:
 	vmcall
 	hlt
 
+/* A guest whose interrupt window opens with STI's next instruction. */
+	.globl	vmx_window
+vmx_window:
+	xor	%eax, %eax
+	mov	%rax, %cr8
+	sti
+	nop
+	vmcall
+	hlt
+
 /* int vmx_try(unsigned int what, void *memory, uint64_t number): 1 if it faults. */
 	.globl	vmx_try
 vmx_try:

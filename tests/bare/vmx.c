@@ -20,6 +20,7 @@
 #define PIN_INTERRUPT	(1u << 0)
 #define PIN_NMI		(1u << 3)
 #define PIN_TIMER	(1u << 6)
+#define PROC_WINDOW	(1u << 2)
 #define PROC_HLT	(1u << 7)
 #define PROC_MSR_BITMAP	(1u << 28)
 #define PROC_SECONDARY	(1u << 31)
@@ -30,6 +31,7 @@
 #define ENTRY_64_BIT	(1u << 9)
 #define ENTRY_GLOBAL	(1u << 13)
 
+#define EXIT_WINDOW	7
 #define EXIT_VMCALL	18
 #define EXIT_REASON	0x4402
 #define EXIT_LENGTH	0x440c
@@ -45,7 +47,7 @@ enum {
 	TRY_ON, TRY_CLEAR, TRY_LOAD, TRY_STORE, TRY_EPT, TRY_VPID, TRY_READ, TRY_WRITE, TRY_OFF,
 	TRIES
 };
-extern char vmx_guest[], vmx_guest_length[], vmx_wild[], vmx_wild_end[];
+extern char vmx_guest[], vmx_guest_length[], vmx_window[], vmx_wild[], vmx_wild_end[];
 
 static uint8_t on_region[PAGE], vmcs[PAGE], msr_bitmap[PAGE] __attribute__((aligned(PAGE)));
 static uint64_t ept[3][512], small[512] __attribute__((aligned(PAGE)));
@@ -253,6 +255,18 @@ static void counts(const char *name, uint32_t proc2)
 	expect("refused", get(EXIT_REASON), 1u << 31 | 33);
 	expect("host of a refused one", counted(), 5);
 	wrmsr(MSR_FIXED_CTRL, 0);
+}
+
+/* The guest's MOV to CR8 changes nothing about the exit that waits for its interrupt window. */
+static void window(void)
+{
+	fresh();
+	put_controls(0, 0, 0);
+	put(0x4002, get(0x4002) | PROC_WINDOW);
+	put_host();
+	put_guest(vmx_window, cr3, area.stack + sizeof(area.stack));
+	vmx_round(0);
+	expect("interrupt window after MOV to CR8", get(EXIT_REASON), EXIT_WINDOW);
 }
 
 /*
@@ -503,6 +517,7 @@ int main(const char *line)
 		counts("without EPT", 0);
 		if (rdmsr(MSR_PROC2) >> 32 & PROC2_EPT)
 			counts("with EPT", PROC2_EPT);
+		window();
 		precise();
 	}
 	quiet = false;

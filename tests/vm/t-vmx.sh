@@ -61,12 +61,12 @@ counts() { # NAME CASES CPU OPTION...
 		echo "not ok counts, $name: status $status, $n cases ok of $cases: $(grep -v '^ok ' <<<"$out" | tail -n 3 | tr '\n' '|')"
 	fi
 }
-counts 'Sapphire Rapids' 21 SapphireRapids,vmx=on,pmu=on
-counts 'Ice Lake, two CPUs' 21 Icelake-Server-v6,vmx=on,pmu=on -smp 2
-counts 'one instruction a block' 21 SapphireRapids,vmx=on,pmu=on -accel tcg,one-insn-per-tb=on
-counts 'a direct PMU' 21 SapphireRapids,vmx=on,pmu=on,pmu-policy=direct
-counts 'without EPT' 7 SapphireRapids,vmx=on,vmx-ept=off,pmu=on
-counts 'a model that describes no VMX' 21 Icelake-Server-v6,vmx=on,pmu=on,vmx-mtf=off
+counts 'Sapphire Rapids' 22 SapphireRapids,vmx=on,pmu=on
+counts 'Ice Lake, two CPUs' 22 Icelake-Server-v6,vmx=on,pmu=on -smp 2
+counts 'one instruction a block' 22 SapphireRapids,vmx=on,pmu=on -accel tcg,one-insn-per-tb=on
+counts 'a direct PMU' 22 SapphireRapids,vmx=on,pmu=on,pmu-policy=direct
+counts 'without EPT' 8 SapphireRapids,vmx=on,vmx-ept=off,pmu=on
+counts 'a model that describes no VMX' 22 Icelake-Server-v6,vmx=on,pmu=on,vmx-mtf=off
 
 # A feature that TCG does not have is refused as any other is.
 out=$(timeout 20 "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
