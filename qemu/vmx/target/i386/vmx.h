@@ -60,7 +60,7 @@ typedef struct VMXState {
     uint64_t exit_qualification, exit_gpa, exit_gla;
 } VMXState;
 
-/* What TCG has, by feature word: controls that may be 0 or 1, and so on */
+/* TCG's features by feature word: controls that may be 0 or 1, and so on */
 #define TCG_VMX_PINBASED_FEATURES (VMX_PIN_BASED_EXT_INTR_MASK | \
           VMX_PIN_BASED_NMI_EXITING | VMX_PIN_BASED_VIRTUAL_NMIS | \
           VMX_PIN_BASED_VMX_PREEMPTION_TIMER)

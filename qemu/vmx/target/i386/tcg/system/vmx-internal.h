@@ -161,7 +161,7 @@ enum {
 #define VMX_DEBUG_BD      (1u << 13)
 #define VMX_DEBUG_BS      (1u << 14)
 
-/* What INIT, RDMSR and the entry checks have to agree upon */
+/* INIT, RDMSR and the entry checks have to agree upon these */
 #define VMX_REVISION 0x11
 #define VMX_CR0_FIXED0 (CR0_PE_MASK | CR0_NE_MASK | CR0_PG_MASK)
 #define VMX_CR4_FIXED0 CR4_VMXE_MASK

@@ -186,7 +186,7 @@ static bool io_exits(CPUX86State *env, uint32_t port, int size)
     return false;
 }
 
-/* Where INS or OUTS is about to store or load */
+/* The linear address that INS is about to store to, or OUTS to load from */
 static uint64_t string_address(CPUX86State *env, bool is_in)
 {
     return is_in ? linear_address(env, R_ES, env->regs[R_EDI])
@@ -349,7 +349,7 @@ target_ulong vmx_write_cr(CPUX86State *env, int reg, target_ulong value,
 
 /*
  * LMSW exits where it would set a kept bit to another value; it cannot clear
- * PE, whoever keeps that.
+ * PE, whether the host keeps that bit or not.
  */
 void helper_vmx_lmsw(CPUX86State *env, target_ulong source)
 {
