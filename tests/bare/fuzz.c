@@ -62,18 +62,22 @@ static uint32_t any_msr(void)
 
 /*
  * A DS save area: what PEBS writes goes to records, or where there is nothing, or a
- * device; never to what this guest stands on.
+ * device; never to what this guest stands on. Each place has an area of its own: an NMI
+ * that comes between the stores may choose as well, and no index of the one ever stands
+ * beside a limit of the other.
  */
 static uint64_t any_ds(void)
 {
-	static uint64_t ds[512] __attribute__((aligned(4096)));
+	static uint64_t areas[2][512] __attribute__((aligned(4096)));
 	static char records[16384] __attribute__((aligned(4096)));
 	static const uint64_t nowhere[] = {
 		1ull << 46, -16ull, -4096ull, 0xfee00000, 0xfed00000, 1ull << 63,
 	};
 	uint64_t index = nowhere[below(6)], max = -1ull;
+	uint64_t *ds = areas[0];
 
 	if (below(4)) {
+		ds = areas[1];
 		index = (uintptr_t)records + below(8192);
 		max = (uintptr_t)records + (below(4) ? sizeof(records) : below(9000));
 	}
