@@ -122,7 +122,7 @@ enum vpmu_uarch_kind {
 	VPMU_UARCH_STORE = 2,    /* with VPMU_UARCH_BYTES */
 	VPMU_UARCH_MODIFY = 3,   /* a load and a store, with VPMU_UARCH_BYTES, _DEPENDENT
 				    meaning locked */
-	VPMU_UARCH_SOFT_PREFETCH = 4,
+	VPMU_UARCH_SOFT_PREFETCH = 4, /* or, with VPMU_UARCH_FLUSH, CLFLUSH of that line */
 	/* An interrupt or a fault, before the instruction at this address. */
 	VPMU_UARCH_EVENT = 5,
 	/*
@@ -135,6 +135,7 @@ enum vpmu_uarch_kind {
 /* log2 of an access's bytes plus 1, 1 to 7 */
 #define VPMU_UARCH_BYTES(log2)		((((log2) + 1u) & 7u) << 3)
 #define VPMU_UARCH_DEPENDENT		(1u << 6) /* its address came out of a load */
+#define VPMU_UARCH_FLUSH		(1u << 6)
 
 /* The second word of a block, which is known when the block is translated. */
 #define VPMU_UARCH_B_INSNS(n)		((uint64_t)(n))          /* 0 to 1023 */

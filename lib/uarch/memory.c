@@ -425,6 +425,20 @@ void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear)
 	ua_prefetch(u, place.physical >> u->memory.line_shift);
 }
 
+void ua_flush(struct vpmu_uarch *u, uint64_t linear)
+{
+	struct ua_memory *m = &u->memory;
+	uint64_t line = ua_data_place(u, linear).physical >> m->line_shift;
+
+	ua_array_drop(&m->l1d, line);
+	ua_array_drop(&m->l1i, line);
+	ua_array_drop(&m->l2, line);
+	ua_array_drop(&m->llc->array, line);
+	ua_front_drop(&m->data, line & m->data.set_mask);
+	ua_front_drop(&m->code, line & m->code.set_mask);
+	m->fetched = UA_NOWHERE;
+}
+
 void ua_fetch_line(struct vpmu_uarch *u, uint64_t linear)
 {
 	struct ua_memory *m = &u->memory;

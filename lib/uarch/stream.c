@@ -283,7 +283,10 @@ static void ua_word(struct vpmu_uarch *u, uint64_t word)
 		ua_access(u, word);
 		break;
 	case VPMU_UARCH_SOFT_PREFETCH:
-		ua_soft_prefetch(u, address);
+		if (word & VPMU_UARCH_FLUSH)
+			ua_flush(u, address);
+		else
+			ua_soft_prefetch(u, address);
 		break;
 	case VPMU_UARCH_EVENT:
 		ua_count(u, VPMU_UARCH_CLEARS, 1);

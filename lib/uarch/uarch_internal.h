@@ -226,6 +226,9 @@ void ua_access(struct vpmu_uarch *u, uint64_t word);
  */
 bool ua_to_front(struct vpmu_uarch *u, uint64_t word);
 void ua_soft_prefetch(struct vpmu_uarch *u, uint64_t linear);
+
+/* No cache has the line any more; of other CPUs' only the last level's is looked at. */
+void ua_flush(struct vpmu_uarch *u, uint64_t linear);
 void ua_unmap(struct vpmu_uarch *u, uint64_t linear, bool all);
 
 /* ---- predict.c: targets of branches ---- */

@@ -705,6 +705,32 @@ static void a_line_is_fetched_once_until_another_one_is(void **state)
 			 sum(r, VPMU_UARCH_CODE_L2, VPMU_UARCH_CODE_DRAM), fetched + 1);
 }
 
+static void a_flushed_line_comes_from_memory_again(void **state)
+{
+	struct rig *r = *state;
+	uint32_t i;
+
+	for (i = 0; i < 100; i++) {
+		block(r, 0x400000, 4, 16, VPMU_UARCH_JCC);
+		load(r, 0x800000, 0);
+		load(r, 0x800008, 0);
+		push(r, VPMU_UARCH_WORD(0x400004, VPMU_UARCH_SOFT_PREFETCH) | VPMU_UARCH_FLUSH);
+		push(r, VPMU_UARCH_WORD(0x800030, VPMU_UARCH_SOFT_PREFETCH) | VPMU_UARCH_FLUSH);
+	}
+	assert_int_equal(count(r, VPMU_UARCH_CODE_DRAM), 100);
+	assert_int_equal(count(r, VPMU_UARCH_READ_DRAM), 100);
+	/* Others stay where they are. */
+	block(r, 0x400000, 4, 16, VPMU_UARCH_JCC);
+	load(r, 0x800000, 0);
+	for (i = 0; i < 100; i++) {
+		block(r, 0x400000, 4, 16, VPMU_UARCH_JCC);
+		load(r, 0x800000, 0);
+		push(r, VPMU_UARCH_WORD(0x900000, VPMU_UARCH_SOFT_PREFETCH) | VPMU_UARCH_FLUSH);
+	}
+	assert_int_equal(count(r, VPMU_UARCH_CODE_DRAM), 101);
+	assert_int_equal(count(r, VPMU_UARCH_READ_DRAM), 101);
+}
+
 /* Whatever stands for no line is not taken for one. */
 static void no_line_is_known_before_it_is_fetched(void **state)
 {
@@ -832,6 +858,7 @@ int main(void)
 		T(any_stream_is_gone_through_alike),
 		T(what_is_known_of_places_changes_no_count),
 		T(a_line_is_fetched_once_until_another_one_is),
+		T(a_flushed_line_comes_from_memory_again),
 		T(no_line_is_known_before_it_is_fetched),
 		T(a_tlb_keeps_what_is_used_again),
 		T(accesses_are_told_apart),
