@@ -22,7 +22,7 @@ hostile() { # CPU
 	while [ "$n" -lt "$turns" ] && [ $((runs++)) -lt $((50 + turns / 500)) ]; do
 		status=0
 		out=$(BARE_SECONDS=${BARE_SECONDS:-120} bare vmx "$1" "turns=$((turns - n)) seed=$seed" \
-			-no-reboot 2>&1) || status=$?
+			-no-reboot 2>&1 | tr -d "\0") || status=$?
 		case $status in
 		0 | 67) ;;
 		124) # a guest that never exits: QEMU ended when it was asked to
