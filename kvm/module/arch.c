@@ -30,15 +30,15 @@ static const struct vpmu_filter vk_deny_all = {
 	.action = VPMU_FILTER_ALLOW,
 };
 
-static struct vpmu_model vk_arch_model;       /* the host's, with PerfMonV2 */
-static unsigned int vk_host_gp;               /* counters of this host's CPUs */
+static const struct vk_vendor *vk_vendor;     /* the host's; NULL: no guest can have it */
+static struct vpmu_model vk_arch_model;       /* the host's, as its guests see it */
+static struct x86_pmu_capability vk_host;
 static void (*vk_deliver_pmi)(struct kvm_vcpu *vcpu);
 static void (*vk_process_nmi)(struct kvm_vcpu *vcpu);
 
 #define ENDBR64	0xfa1e0ff3
 
-/* The address of a function that its module does not export, to call it; or NULL. */
-static void *vk_symbol(const char *name)
+void *vk_symbol(const char *name)
 {
 	struct kprobe kp = { .symbol_name = name };
 	unsigned long at;
@@ -88,7 +88,7 @@ static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vp
 		.model = &vk_arch_model,
 		.version = a->version,
 		.n_gp = a->n_gp,
-		.n_fixed = -1,
+		.n_fixed = a->n_fixed,
 		.capabilities = a->capabilities,
 		.provider = p,
 		.ops = &vk_arch_ops,
@@ -97,44 +97,47 @@ static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vp
 	};
 }
 
-/*
- * A guest that counts on more counters than the CPU has would fault: RDPMC checks the
- * number before it exits. So there are only four unless the CPU has all six.
- */
+static u64 vk_over(u64 want, u64 most, const char *what, struct vpmu_error *why)
+{
+	if (want <= most)
+		return 0;
+	*why = (struct vpmu_error){ what, want, most };
+	return want;
+}
+
 int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpmu_error *why)
 {
-	bool ext = vk_host_gp >= 6 && vk_arch_model.capabilities & VPMU_CAP_AMD_EXT_CORE;
-	u64 offered = ext ? VPMU_CAP_AMD_EXT_CORE : 0;
 	struct vpmu_provider p = {
 		.ops = &vk_perf_ops, .model = &vk_arch_model, .n_gp = UINT_MAX, .n_fixed = UINT_MAX,
 		.time_hz = NSEC_PER_SEC,
 	};
+	struct vk_arch most = { };
 	struct vpmu_arch_config cfg;
 	size_t bytes;
 
-	*why = (struct vpmu_error){ "capabilities", want->capabilities, offered };
-	if (want->capabilities & ~offered)
-		return -EOPNOTSUPP;
-	*why = (struct vpmu_error){ "n_gp", want->n_gp, vk_host_gp };
-	if (want->n_gp > vk_host_gp)
-		return -EOPNOTSUPP;
-	*why = (struct vpmu_error){ "n_fixed", want->n_fixed, 0 };
-	if (want->n_fixed)
-		return -EOPNOTSUPP;
-	*why = (struct vpmu_error){ "version", want->version, ext ? 2 : 1 };
-	if (want->version > (ext ? 2 : 1))
+	vk_vendor->most(&most, &vk_host, &vk_arch_model);
+	*why = (struct vpmu_error){ "capabilities", want->capabilities, most.capabilities };
+	if (want->capabilities & ~most.capabilities)
 		return -EOPNOTSUPP;
 	*why = (struct vpmu_error){ };
-	a->version = want->version ?: ext ? 2 : 1;
-	a->capabilities = want->capabilities ?: offered;
-	a->n_gp = want->n_gp ?: a->capabilities ? min3(vk_host_gp, 6u, (u32)vk_arch_model.n_gp) : 4;
+	if (vk_over(want->n_gp, most.n_gp, "n_gp", why) ||
+	    vk_over(want->n_fixed, most.n_fixed, "n_fixed", why) ||
+	    vk_over(want->version, most.version, "version", why))
+		return -EOPNOTSUPP;
+	a->version = want->version ?: most.version;
+	a->capabilities = want->capabilities ?: most.capabilities;
+	a->n_gp = want->n_gp ?: most.n_gp;
+	a->n_fixed = want->n_fixed ?: a->version < 2 ? 0 : most.n_fixed;
 	cfg = vk_arch_config(a, &p, NULL);
 	if (vpmu_arch_size(&cfg, &bytes, why))
 		return -EOPNOTSUPP;
-	a->get_cpl = vk_symbol("svm_get_cpl");
-	if (!a->get_cpl)
-		why->what = "KVM has no svm_get_cpl that is found, or kprobes are locked";
-	return a->get_cpl ? 0 : -EOPNOTSUPP;
+	a->vendor = vk_vendor;
+	a->get_cpl = vk_symbol(vk_vendor->get_cpl);
+	a->cache_reg = vk_vendor->cache_reg ? vk_symbol(vk_vendor->cache_reg) : NULL;
+	if (a->get_cpl && !a->cache_reg == !vk_vendor->cache_reg)
+		return 0;
+	why->what = "functions of KVM's module are not found, or kprobes are locked";
+	return -EOPNOTSUPP;
 }
 
 /* The first block of a hypervisor's leaves that neither KVM nor the VMM uses. */
@@ -149,6 +152,16 @@ static u32 vk_free_leaves(struct kvm_vcpu *vcpu)
 			return base;
 	}
 	return 0;
+}
+
+#define VK_MISC_ENABLE_PMU \
+	(VPMU_MISC_ENABLE_PERFMON | VPMU_MISC_ENABLE_NO_BTS | VPMU_MISC_ENABLE_NO_PEBS)
+
+/* Guests cannot write these bits, and a VMM's RESET does not know ours. */
+static void vk_set_misc_enable(struct vk_vcpu *c)
+{
+	c->vcpu->arch.ia32_misc_enable_msr &= ~VK_MISC_ENABLE_PMU;
+	c->vcpu->arch.ia32_misc_enable_msr |= vpmu_arch_misc_enable(c->arch);
 }
 
 int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
@@ -170,6 +183,7 @@ int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 		return -EINVAL;
 	}
 	c->arch = arch;
+	vk_set_misc_enable(c);
 	return 0;
 }
 
@@ -181,7 +195,7 @@ void vk_arch_vcpu_fini(struct vk_vcpu *c)
 
 /* Services */
 
-/* See vk_check_reset(). An INIT, which changes nothing here, clears c->paging first. */
+/* See vk_check_reset(). An INIT clears c->paging first. */
 static bool vk_was_reset(const struct vk_vcpu *c)
 {
 	return READ_ONCE(c->paging) && vk_in_system(c->vcpu) && !(c->vcpu->arch.cr0 & X86_CR0_PG);
@@ -190,7 +204,7 @@ static bool vk_was_reset(const struct vk_vcpu *c)
 bool vk_arch_due(const struct vk_vcpu *c)
 {
 	return vk_filter_due(c->vm) || c->filter_changes != READ_ONCE(c->vm->filter_changes) ||
-	       vk_was_reset(c);
+	       vk_was_reset(c) || READ_ONCE(c->init);
 }
 
 bool vk_arch_quiet(const struct kvm_vcpu *vcpu)
@@ -256,7 +270,10 @@ bool vk_arch_serve(struct vk_vcpu *c, int why)
 		WRITE_ONCE(c->paging, false);
 		trace_vpmu_kvm_reset(c);
 		vpmu_arch_reset(c->arch, false);
+		vk_set_misc_enable(c);
 	}
+	if (xchg(&c->init, false))
+		vpmu_arch_reset(c->arch, true);
 	vk_note_paging(c);
 	vk_arch_heed_filter(c);
 	vk_perf_settle(&c->perf);
@@ -279,22 +296,16 @@ int vk_arch_rdmsr(struct vk_vcpu *c, struct msr_data *msr)
 	result = vpmu_arch_rdmsr(c->arch, msr->index, &value);
 	mutex_unlock(&c->perf.lock);
 	msr->data = value;
-	return result != VPMU_HANDLED;
+	/* VMMs save what KVM lists, which the guest's PMU may not have. */
+	return result != VPMU_HANDLED && !msr->host_initiated;
 }
 
-/* A VMM restores the status, and has no need to clear bits of it. */
+/* VMMs restore what KVM lists: zeros where the guest has no such register. */
 static enum vpmu_result vk_host_wrmsr(struct vk_vcpu *c, u32 index, u64 value)
 {
-	switch (index) {
-	case VPMU_MSR_AMD_GLOBAL_STATUS:
-		(void)vpmu_arch_wrmsr(c->arch, VPMU_MSR_AMD_GLOBAL_STATUS_CLR, ~0ull);
-		return vpmu_arch_wrmsr(c->arch, VPMU_MSR_AMD_GLOBAL_STATUS_SET, value);
-	case VPMU_MSR_AMD_GLOBAL_STATUS_CLR:
-	case VPMU_MSR_AMD_GLOBAL_STATUS_SET:
-		return VPMU_HANDLED;
-	default:
-		return vpmu_arch_wrmsr(c->arch, index, value);
-	}
+	enum vpmu_result result = c->vm->arch->vendor->host_wrmsr(c, index, value);
+
+	return value ? result : VPMU_HANDLED;
 }
 
 int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr)
@@ -310,7 +321,8 @@ int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr)
 		(void)vk_perf_bind(&c->perf);
 		vk_note_paging(c);
 		vk_arch_heed_filter(c);
-		result = vpmu_arch_wrmsr(c->arch, msr->index, msr->data);
+		result = vpmu_arch_wrmsr(c->arch, msr->index,
+					 c->vm->arch->vendor->guest_value(c, msr));
 	}
 	busy = !list_empty(&c->perf.events);
 	mutex_unlock(&c->perf.lock);
@@ -319,13 +331,21 @@ int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr)
 	return result != VPMU_HANDLED;
 }
 
+/* A guest may write CR4.PCE without an exit. */
+static bool vk_user_may_rdpmc(const struct vk_arch *a, struct kvm_vcpu *vcpu)
+{
+	if (a->cache_reg)
+		a->cache_reg(vcpu, VCPU_EXREG_CR4);
+	return vcpu->arch.cr4 & X86_CR4_PCE || !(vcpu->arch.cr0 & X86_CR0_PE);
+}
+
 int vk_arch_rdpmc(struct vk_vcpu *c, unsigned int idx, u64 *data)
 {
 	struct kvm_vcpu *vcpu = c->vcpu;
 	bool user = c->vm->arch->get_cpl(vcpu);
 	enum vpmu_result result;
 
-	if (user && !(vcpu->arch.cr4 & X86_CR4_PCE) && vcpu->arch.cr0 & X86_CR0_PE)
+	if (user && !vk_user_may_rdpmc(c->vm->arch, vcpu))
 		return 1;
 	c->n_rdpmc++;
 	mutex_lock(&c->perf.lock);
@@ -334,28 +354,12 @@ int vk_arch_rdpmc(struct vk_vcpu *c, unsigned int idx, u64 *data)
 	return result != VPMU_HANDLED;
 }
 
-#define CPUID_SVM	BIT(2) /* leaf 80000001H, ECX */
-
-/*
- * Perf cannot tell a guest from its guests, which GuestOnly and HostOnly ask for. Where
- * there is no SVM a guest has no use for them.
- */
-static void vk_hide_svm(u32 leaf, struct vpmu_cpuid *regs)
-{
-	if (leaf == 0x80000001)
-		regs->ecx &= ~CPUID_SVM;
-	else if (leaf == 0x8000000a)
-		*regs = (struct vpmu_cpuid){ };
-}
-
 void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *regs,
 		   bool *found)
 {
 	if (vpmu_arch_cpuid(c->arch, leaf, subleaf, regs))
 		*found = true;
-	vk_hide_svm(leaf, regs);
-	if (leaf == 0x80000000 && c->vm->arch->version >= 2)
-		regs->eax = max(regs->eax, 0x80000022u);
+	c->vm->arch->vendor->cpuid(c->vm->arch, leaf, regs);
 }
 
 /* The ring is that after the instruction, as for KVM's own PMU. */
@@ -367,21 +371,26 @@ void vk_arch_emulated(struct vk_vcpu *c, bool branch)
 	kvm_make_request(KVM_REQ_PMU, c->vcpu);
 }
 
+const struct vk_vendor *vk_arch_vendor(void)
+{
+	return vk_vendor;
+}
+
 const char *vk_arch_find_host(void)
 {
-	struct x86_pmu_capability cap;
+	const struct vk_vendor *vendor =
+		vk_model->vendor == VPMU_VENDOR_AMD ? &vk_amd : &vk_intel;
+	const char *none;
 
-	if (vk_model->vendor != VPMU_VENDOR_AMD)
-		return "the architectural PMU is for hosts with AMD's CPUs so far";
-	perf_get_x86_pmu_capability(&cap);
-	vk_host_gp = cap.num_counters_gp;
+	perf_get_x86_pmu_capability(&vk_host);
 	vk_arch_model = *vk_model;
-	vk_arch_model.version_most = 2;
-	if (vk_host_gp < 4)
-		return "this host's CPUs have fewer than four counters";
+	none = vendor->find_host(&vk_host, &vk_arch_model);
+	if (none)
+		return none;
 	vk_deliver_pmi = vk_symbol("kvm_pmu_deliver_pmi");
 	vk_process_nmi = vk_symbol("process_nmi");
 	if (!vk_deliver_pmi || !vk_process_nmi)
 		return "KVM's functions are not found, or kprobes are locked";
+	vk_vendor = vendor;
 	return NULL;
 }

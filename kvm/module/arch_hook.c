@@ -10,6 +10,8 @@
  *	kvm_pmu_is_valid_msr   which this one decides.
  *	kvm_cpuid              CPUID; the last, so that no guest finds what does not answer yet.
  *
+ * arch_intel.c has two more, for MSRs that KVM itself knows.
+ *
  * They are hooked while there is a VM that has that PMU. Other VMs' calls go on to KVM's
  * functions. Such a VM keeps the module loaded, so its calls are not counted by vk_enter().
  */
@@ -75,8 +77,11 @@ static void notrace vk_on_reset(unsigned long ip, unsigned long parent, struct f
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 	struct vk_vcpu *c = vk_on_vcpu(regs);
 
-	if (c && (u8)regs->si)
-		WRITE_ONCE(c->paging, false);
+	if (!c || !(u8)regs->si)
+		return;
+	WRITE_ONCE(c->paging, false);
+	WRITE_ONCE(c->init, true);
+	kvm_make_request(KVM_REQ_PMU, c->vcpu);
 }
 
 static void notrace vk_on_trigger(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
@@ -147,6 +152,22 @@ static struct vk_hook vk_arch_hooks[] = {
 	VK_REDIRECT("kvm_cpuid", vk_on_cpuid),
 };
 
+static int vk_arch_hook(void)
+{
+	const struct vk_vendor *v = vk_arch_vendor();
+	int ret = vk_hooks_on(v->hooks, v->n_hooks);
+
+	return ret ?: vk_hooks_on(vk_arch_hooks, ARRAY_SIZE(vk_arch_hooks));
+}
+
+static void vk_arch_unhook(void)
+{
+	const struct vk_vendor *v = vk_arch_vendor();
+
+	vk_hooks_off(vk_arch_hooks, ARRAY_SIZE(vk_arch_hooks));
+	vk_hooks_off(v->hooks, v->n_hooks);
+}
+
 static DEFINE_MUTEX(vk_arch_hooks_lock); /* protects the table and the number of users */
 static unsigned int vk_arch_users;
 
@@ -156,9 +177,9 @@ int vk_arch_hooks_get(void)
 
 	mutex_lock(&vk_arch_hooks_lock);
 	if (!vk_arch_users)
-		ret = vk_hooks_on(vk_arch_hooks, ARRAY_SIZE(vk_arch_hooks));
+		ret = vk_arch_hook();
 	if (ret)
-		vk_hooks_off(vk_arch_hooks, ARRAY_SIZE(vk_arch_hooks));
+		vk_arch_unhook();
 	else
 		vk_arch_users++;
 	mutex_unlock(&vk_arch_hooks_lock);
@@ -169,6 +190,6 @@ void vk_arch_hooks_put(void)
 {
 	mutex_lock(&vk_arch_hooks_lock);
 	if (!--vk_arch_users)
-		vk_hooks_off(vk_arch_hooks, ARRAY_SIZE(vk_arch_hooks));
+		vk_arch_unhook();
 	mutex_unlock(&vk_arch_hooks_lock);
 }

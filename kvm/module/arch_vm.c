@@ -66,7 +66,8 @@ static bool vk_has_run(struct kvm *kvm)
 static bool vk_arch_has(const struct vk_arch *a, const struct vpmu_kvm_arch *want)
 {
 	return (!want->version || want->version == a->version) &&
-	       (!want->n_gp || want->n_gp == a->n_gp) && !want->n_fixed &&
+	       (!want->n_gp || want->n_gp == a->n_gp) &&
+	       (!want->n_fixed || want->n_fixed == a->n_fixed) &&
 	       !(want->capabilities & ~a->capabilities);
 }
 
@@ -97,7 +98,7 @@ static int vk_arch_decide_locked(struct kvm *kvm, struct vk_arch **a, struct vpm
 	}
 	io->version = vm->arch->version;
 	io->n_gp = vm->arch->n_gp;
-	io->n_fixed = 0;
+	io->n_fixed = vm->arch->n_fixed;
 	io->capabilities = vm->arch->capabilities;
 	return 0;
 }
@@ -136,8 +137,8 @@ static bool vk_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
 	kvm_cpuid(vcpu, &eax, &ebx, &ecx, &edx, false);
 	if (vcpu->arch.guest_state_protected)
 		why->what = "the registers of its vCPUs are encrypted";
-	else if (ebx != 0x68747541 && ebx != 0x6f677948) /* "Auth", "Hygo" */
-		why->what = "its CPU is not AMD's, as the host's is";
+	else if (!vk_arch_none && !vk_arch_vendor()->is(ebx))
+		why->what = "its CPU is of another vendor than the host's";
 	return !why->what;
 }
 

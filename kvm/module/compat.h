@@ -52,16 +52,27 @@ typedef struct kvm_pmu_event_filter vk_kvm_filter;
 
 /*
  * What kvm_pmu_trigger_event() is told: until 6.11 an event of perf's, since then the event
- * select of the host's perf, on AMD that of retired branches or of instructions.
+ * select of the host's perf, that of retired branches (AMD C2H, Intel C4H) or of instructions.
  */
 static inline bool vk_is_branch(u64 what)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 	return what == PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
 #else
-	return (what & 0xff) == 0xc2;
+	return (what & 0xff) == 0xc2 || (what & 0xff) == 0xc4;
 #endif
 }
+
+/*
+ * KVM's functions for any MSR of guests and of VMMs: (vcpu, index, value or pointer, host).
+ * Which of them the compiler has not inlined depends on the release.
+ */
+#define VK_GET_MSR	"__kvm_get_msr"
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#define VK_SET_MSR	"kvm_set_msr_ignored_check"
+#else
+#define VK_SET_MSR	"__kvm_set_msr"
+#endif
 
 /* A KVM that is built without SMM does not define this flag. */
 #ifndef HF_SMM_MASK

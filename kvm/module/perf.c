@@ -22,11 +22,14 @@
 #include "trace.h"
 
 /*
- * AMD's events for what KVM executes in a guest's place.
- * Source: PPR for AMD Family 19h, PMCx0C0 and PMCx0C2.
+ * Events for what KVM executes in a guest's place, and of fixed counters.
+ * Source: PPR for AMD Family 19h, PMCx0C0 and PMCx0C2; SDM vol. 3, "Pre-defined
+ * Architectural Performance Events".
  */
 #define VK_EVENT_INSTRUCTIONS	0xc0
-#define VK_EVENT_BRANCHES	0xc2
+#define VK_EVENT_BRANCHES_AMD	0xc2
+#define VK_EVENT_BRANCHES_INTEL	0xc4
+#define VK_EVENT_CYCLES		0x3c
 
 /* hw.interrupts has this value while perf throttles the event. */
 #define VK_THROTTLED	(~0ULL)
@@ -108,12 +111,21 @@ static struct perf_event *vk_perf_create(struct task_struct *task,
 
 	if (attr->leader)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (attr->fixed >= 0) {
-		/* Only reference cycles have no encoding of their own. */
-		if (attr->fixed != 2)
-			return ERR_PTR(-ENOENT);
+	switch (attr->fixed) {
+	case -1:
+		break;
+	case 0:
+		pa.config = VK_EVENT_INSTRUCTIONS;
+		break;
+	case 1:
+		pa.config = VK_EVENT_CYCLES;
+		break;
+	case 2: /* these have no encoding of their own */
 		pa.type = PERF_TYPE_HARDWARE;
 		pa.config = PERF_COUNT_HW_REF_CPU_CYCLES;
+		break;
+	default:
+		return ERR_PTR(-ENOENT);
 	}
 	if (vk_fails())
 		return ERR_PTR(-ENOSPC);
@@ -204,17 +216,19 @@ static u8 vk_emulated_mask(const struct vk_perf *p, const struct vpmu_event_attr
 {
 	u64 select = attr->select &
 		     (vpmu_event_name_bits(p->provider.model) | VPMU_EVTSEL_CONDITION);
+	u64 branches = p->provider.model->vendor == VPMU_VENDOR_AMD ?
+		VK_EVENT_BRANCHES_AMD : VK_EVENT_BRANCHES_INTEL;
 	u8 rings = 0;
 
 	if (attr->banks & VPMU_BANKS_USER)
 		rings |= 1;
 	if (attr->banks & VPMU_BANKS_KERNEL)
 		rings |= 2;
-	if (!p->emulates || attr->fixed >= 0)
+	if (!p->emulates || attr->fixed > 0)
 		return 0;
-	if (select == VK_EVENT_INSTRUCTIONS)
+	if (!attr->fixed || select == VK_EVENT_INSTRUCTIONS)
 		return rings << VK_EMULATED_INSTRUCTIONS;
-	return select == VK_EVENT_BRANCHES ? rings << VK_EMULATED_BRANCHES : 0;
+	return select == branches ? rings << VK_EMULATED_BRANCHES : 0;
 }
 
 static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,

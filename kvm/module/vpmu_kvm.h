@@ -11,6 +11,7 @@
  *	request.c   requests of services
  *	lock.c      a VM stands still
  *	arch.c      the architectural PMU of a vCPU
+ *	arch_amd.c, arch_intel.c  what differs between vendors
  *	arch_vm.c   VMs that have it
  *	arch_hook.c where it takes the place of KVM's own
  *	thread.c    threads: which vCPU's events each thread has
@@ -60,7 +61,11 @@
 
 struct perf_event;
 struct vk_arch_filter;
+struct vk_hook;
+struct vk_vcpu;
+struct vk_vendor;
 struct vpmu_kvm_arch;
+struct x86_pmu_capability;
 struct vk_vm;
 struct vpmu_kvm_state;
 
@@ -101,9 +106,34 @@ struct vk_perf {
 
 /* The architectural PMU that a VM is given. */
 struct vk_arch {
-	u8 version, n_gp;
+	const struct vk_vendor *vendor;
+	u8 version, n_gp, n_fixed;
 	u64 capabilities;
-	int (*get_cpl)(struct kvm_vcpu *vcpu); /* of KVM's module for this CPU */
+	/* Of KVM's module for this CPU; the second one may be NULL. */
+	int (*get_cpl)(struct kvm_vcpu *vcpu);
+	void (*cache_reg)(struct kvm_vcpu *vcpu, enum kvm_reg reg);
+};
+
+/* What differs between AMD's and Intel's. */
+struct vk_vendor {
+	const char *name;
+	/* Functions of KVM's module for this CPU; NULL: KVM knows CR4 without asking. */
+	const char *get_cpl, *cache_reg;
+	struct vk_hook *hooks;       /* registered before arch_hook.c's */
+	unsigned int n_hooks;
+	/* Does leaf 0's EBX belong to it? */
+	bool (*is)(u32 ebx);
+	/* Complete the model. Returns NULL, or why there is no PMU for guests. */
+	const char *(*find_host)(const struct x86_pmu_capability *host, struct vpmu_model *m);
+	/* The most that a guest can be given. */
+	void (*most)(struct vk_arch *most, const struct x86_pmu_capability *host,
+		     const struct vpmu_model *m);
+	/* A VMM writes an MSR. Under vk_perf.lock. */
+	enum vpmu_result (*host_wrmsr)(struct vk_vcpu *c, u32 index, u64 value);
+	/* The value that a guest's write has. */
+	u64 (*guest_value)(const struct vk_vcpu *c, const struct msr_data *msr);
+	/* Adds to a leaf what vpmu_arch_cpuid() leaves to its caller. */
+	void (*cpuid)(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid *regs);
 };
 
 struct vk_vcpu {
@@ -116,6 +146,7 @@ struct vk_vcpu {
 	struct irq_work kick;
 	struct hrtimer slice;
 	bool paging;                 /* paging was on at the last hypercall */
+	bool init;                   /* it has had an INIT, which arch is to be told */
 	unsigned int filter_changes; /* vk_vm.filter_changes that the vCPU has applied */
 	gfn_t dirty[VK_DIRTY];       /* pages to be logged at the end of a call or service */
 	unsigned int n_dirty;
@@ -396,7 +427,16 @@ bool vk_arch_wanted(const struct vk_vm *vm, const struct kvm_vcpu *vcpu);
 /** Give it to it, before it first enters its guest. On its thread. Or returns NULL. */
 struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu);
 
+/* arch_amd.c, arch_intel.c */
+extern const struct vk_vendor vk_amd, vk_intel;
+
 /* arch.c: the architectural PMU. All may sleep, unless noted. */
+
+/** The address of a function that KVM does not export, to call it; or NULL. */
+void *vk_symbol(const char *name);
+
+/** The host's, once vk_arch_find_host() has returned NULL. Does not sleep. */
+const struct vk_vendor *vk_arch_vendor(void);
 
 /** Find out what this host can offer. Returns NULL, or why that is nothing. */
 const char *vk_arch_find_host(void);

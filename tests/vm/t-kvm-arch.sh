@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 5400
-# takes: 150
+# takes: 200
 #
 # The architectural PMU that vpmu_kvm.ko serves in place of KVM's own: L1 is Debian's kernel
-# with the module, L2 Debian's kernel without any driver, and unmodified perf. SOAK=1 does
-# all of it on both kernels, with every check of their memory; SEED=N and TURNS=N are of the
-# hostile guest.
+# with the module, L2 Debian's kernel without any driver, and unmodified perf; on kvm_amd and
+# on kvm_intel. SOAK=1 does all of it on both kernels, with every check of their memory;
+# SEED=N and TURNS=N are of the hostile guest, MAKERS and CASES choose.
 set -uo pipefail
 export L1_LIMIT=${L1_LIMIT:-2500} L2_LIMIT=${L2_LIMIT:-900}
 # shellcheck disable=SC1091 # beside this file
@@ -24,30 +24,35 @@ cd "$work" || exit 1
 export SEED=${SEED:-$RANDOM}
 echo "# SEED=$SEED"
 
-# round SUITE PARAMETERS TURNS CASE...
+# round MAKER SUITE PARAMETERS TURNS CASE...
 round() {
-	local suite=$1 parameters=$2 module driver
-	export TURNS=${TURNS:-$3}
-	shift 3
+	local name=$2 cpu=EPYC-Milan suite=$2 parameters=$3 module driver
+	local -x TURNS=${TURNS:-$4}
+	[[ ${MAKERS:-amd intel} == *$1* ]] || return 0
+	[ "$1" = amd ] || cpu=SapphireRapids name=$2/$1
+	shift 4
 	if ! l1_kernel "$suite" 2>log || ! module=$(l1_module 2>log); then
 		echo "skip $suite: $(tail -n 1 log)"
 		return
 	fi
 	driver=$(pv_guest "$suite") || { echo "$driver"; return; }
-	in_l1 "$suite" "${L1_OPTIONS[@]}" --smp 2 --append "$L1_PARAMETERS $parameters" -- \
+	l1_cpu=$cpu in_l1 "$name" "${L1_OPTIONS[@]}" --smp 2 --append "$L1_PARAMETERS $parameters" -- \
 		"$VPMU_ROOT/tests/vm/kvm-arch-l1.sh" "$module" "$driver" "$suite" "$@"
-	unset TURNS
 }
 
 if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
-	round bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest foreign lost told fuzz}
+	round amd bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest foreign lost told fuzz}
+	# shellcheck disable=SC2086 # words are meant
+	round intel bookworm panic_on_warn=1 3000 ${CASES:-vmm guest fuzz}
 	exit 0
 fi
 all='vmm tool guest own foreign lost told two storm fuzz'
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
-for suite in bookworm bookworm-backports; do
-	# shellcheck disable=SC2086 # words are meant
-	round "$suite" "$strict" 100000 ${CASES:-$all}
+for maker in amd intel; do
+	for suite in bookworm bookworm-backports; do
+		# shellcheck disable=SC2086 # words are meant
+		round $maker "$suite" "$strict" 100000 ${CASES:-$all}
+	done
 done
 exit 0

@@ -8,6 +8,7 @@
  */
 #include "vmm.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +19,43 @@
 #include <vpmu-kvm-module.h>
 #include <vpmu/msr.h>
 
-#define CTL(i)		(VPMU_MSR_AMD_PERF_CTL0 + 2 * (i))
-#define CTR(i)		(VPMU_MSR_AMD_PERF_CTL0 + 2 * (i) + 1)
-#define GLOBAL		VPMU_MSR_AMD_GLOBAL_CTRL
-#define STATUS		VPMU_MSR_AMD_GLOBAL_STATUS
+/* Registers of the host's vendor, which is the guest's. */
+static const struct pmu {
+	bool intel;
+	uint32_t ctl, ctr, step, global, status, clear;
+	uint64_t branches;
+	unsigned int n, version;
+	uint32_t none;       /* no guest has this register */
+	uint32_t lacks;      /* nor this one, which other PMUs have */
+	uint32_t random[8];  /* the first of 16 each, some of which are a PMU's */
+} amd = {
+	.ctl = VPMU_MSR_AMD_PERF_CTL0, .ctr = VPMU_MSR_AMD_PERF_CTL0 + 1, .step = 2,
+	.global = VPMU_MSR_AMD_GLOBAL_CTRL, .status = VPMU_MSR_AMD_GLOBAL_STATUS,
+	.clear = VPMU_MSR_AMD_GLOBAL_STATUS_CLR, .branches = 0x4300c2, .n = 6, .version = 2,
+	.none = 0xc0011030, /* IBS */
+	.lacks = 0xc001020c,
+	.random = {
+		VPMU_MSR_AMD_PERF_CTL0, VPMU_MSR_AMD_GLOBAL_STATUS, VPMU_MSR_K7_EVTSEL0,
+		0x56504d00, 0xc0010230, 0xc0010300, 0xc0011030, 0xc000010e,
+	},
+}, intel = {
+	.intel = true, .ctl = VPMU_MSR_PERFEVTSEL0, .ctr = VPMU_MSR_A_PMC0, .step = 1,
+	.global = VPMU_MSR_GLOBAL_CTRL, .status = VPMU_MSR_GLOBAL_STATUS,
+	.clear = VPMU_MSR_GLOBAL_OVF_CTRL, .branches = 0x4300c4, .n = 8, .version = 5,
+	.none = VPMU_MSR_DS_AREA, .lacks = VPMU_MSR_PERF_METRICS,
+	.random = {
+		VPMU_MSR_PERFEVTSEL0, VPMU_MSR_FIXED_CTR0, VPMU_MSR_FIXED_CTR_CTRL, 0x56504d00,
+		VPMU_MSR_A_PMC0, VPMU_MSR_PEBS_ENABLE, VPMU_MSR_DEBUGCTL, 0x340,
+	},
+};
+static const struct pmu *pmu = &amd;
+
+#define CTL(i)		(pmu->ctl + pmu->step * (i))
+#define CTR(i)		(pmu->ctr + pmu->step * (i))
+#define GLOBAL		pmu->global
+#define STATUS		pmu->status
 #define INSTRUCTIONS	0x4300c0ull /* both rings, enabled */
-#define BRANCHES	0x4300c2ull
+#define BRANCHES	pmu->branches
 #define LOSS_REASON(i)	(0x56504d10u + 4 * (i) + 2)
 
 static char why[300];
@@ -84,7 +116,7 @@ static const char *t_exact(void)
 {
 	struct vmm_vcpu *v = &given(1)->vcpu[0];
 
-	for (unsigned int i = 0; i < 6; i++) {
+	for (unsigned int i = 0; i < pmu->n; i++) {
 		TRY(loop(v, i, INSTRUCTIONS, 1000 + i, 2000 + 2 * i + AROUND));
 		TRY(loop(v, i, BRANCHES, 1000 + i, 1000 + i));
 	}
@@ -93,9 +125,8 @@ static const char *t_exact(void)
 	return NULL;
 }
 
-static const char *t_cpuid(void)
+static const char *leaves_amd(struct vmm_vcpu *v)
 {
-	struct vmm_vcpu *v = &given(1)->vcpu[0], *not = &vmm_new(1, 0)->vcpu[0];
 	uint32_t r[4];
 
 	CHECK(vmm_cpuid(v, 0x80000022, r), 0);
@@ -108,6 +139,116 @@ static const char *t_cpuid(void)
 	CHECK(r[2] >> 2 & 1, 0);  /* SVM */
 	CHECK(vmm_cpuid(v, 0x8000000a, r), 0);
 	CHECK(r[0] | r[1] | r[3], 0);
+	return NULL;
+}
+
+static const char *leaves_intel(struct vmm_vcpu *v)
+{
+	uint32_t r[4];
+
+	CHECK(vmm_cpuid(v, 0, r), 0);
+	CHECK(r[0] >= 0xa, true);
+	CHECK(vmm_cpuid(v, 0xa, r), 0);
+	CHECK(r[0] & 0xffffff, 48 << 16 | 8 << 8 | 5);
+	CHECK(r[2], 7);
+	CHECK(r[3] & 0x1f, 3);
+	CHECK(vmm_cpuid(v, 1, r), 0);
+	CHECK(r[2] >> 15 & 1, 1); /* PDCM */
+	CHECK(r[2] >> 2 & 1, 0);  /* DTES64 */
+	CHECK(r[3] >> 21 & 1, 0); /* DS */
+	CHECK(vmm_cpuid(v, 7, r), 0);
+	CHECK(r[3] >> 19 & 1, 0); /* architectural LBR */
+	CHECK(vmm_cpuid(v, 0x1c, r), 0);
+	CHECK(r[0] | r[1] | r[2] | r[3], 0);
+	return NULL;
+}
+
+/* Number @i, in a loop that is 2 instructions and 1 branch a turn. */
+static const char *fixed(struct vmm_vcpu *v, unsigned int i, uint64_t turns, uint64_t want)
+{
+	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
+	CHECK(vmm_wrmsr(v, VPMU_MSR_FIXED_CTR_CTRL, 3 << 4 * i), 0);
+	CHECK(vmm_wrmsr(v, VPMU_MSR_FIXED_CTR0 + i, 0), 0);
+	CHECK(vmm_wrmsr(v, GLOBAL, 1ull << (32 + i)), 0);
+	CHECK(vmm_loop(v, turns), 0);
+	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
+	CHECK(msr(v, VPMU_MSR_FIXED_CTR0 + i), want);
+	return NULL;
+}
+
+/* What KVM would answer itself, and fixed counters. */
+static const char *t_intel(void)
+{
+	struct vmm *vm = given(1);
+	struct vmm_vcpu *v = &vm->vcpu[0];
+	uint64_t value;
+
+	TRY(fixed(v, 0, 20000, 40000 + AROUND));
+	CHECK(msr(v, VPMU_MSR_PERF_CAPABILITIES), VPMU_CAP_FULL_WIDTH);
+	CHECK(msr(v, VPMU_MSR_MISC_ENABLE) >> 7 & 1, 1);
+	CHECK(msr(v, VPMU_MSR_MISC_ENABLE) >> 11 & 3, 3);
+	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
+	CHECK(msr(v, VPMU_MSR_DEBUGCTL), VPMU_DEBUGCTL_FREEZE_PERFMON);
+	CHECK(vmm_get_msr(v, VPMU_MSR_DEBUGCTL, &value), 0);
+	CHECK(value, VPMU_DEBUGCTL_FREEZE_PERFMON);
+	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_BTF), 0);
+	CHECK(msr(v, VPMU_MSR_DEBUGCTL), 0);
+	/* An overflow freezes all counters: version 4 and later. */
+	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
+	CHECK(vmm_wrmsr(v, CTL(0), INSTRUCTIONS | 1 << 20), 0);
+	CHECK(vmm_wrmsr(v, CTL(1), INSTRUCTIONS), 0);
+	CHECK(vmm_wrmsr(v, CTR(0), (1ull << 48) - 100), 0);
+	CHECK(vmm_wrmsr(v, CTR(1), 0), 0);
+	CHECK(vmm_wrmsr(v, GLOBAL, 3), 0);
+	CHECK(vmm_loop(v, 100000), 0);
+	CHECK(msr(v, STATUS) & ~VPMU_STATUS_CHANGED, VPMU_STATUS_CTR_FRZ | 1);
+	value = msr(v, CTR(1));
+	CHECK(vmm_loop(v, 1000), 0);
+	CHECK(msr(v, CTR(1)) - value, 0);
+	CHECK(vmm_wrmsr(v, pmu->clear, VPMU_STATUS_CTR_FRZ | 1), 0);
+	CHECK(vmm_loop(v, 1000), 0);
+	CHECK(msr(v, CTR(1)) - value >= 2000, true);
+	/* A VMM's whole counter by its old name. */
+	CHECK(vmm_set_msr(v, VPMU_MSR_PMC0 + 2, 0x800000000123), 0);
+	CHECK(msr(v, CTR(2)), 0x800000000123);
+	vmm_free(vm);
+	return NULL;
+}
+
+/* These end the guest by a fault. */
+static const char *t_intel_faults(void)
+{
+	static const struct { uint32_t msr; uint64_t value; } writes[] = {
+		{ VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_SMM },
+		{ VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_LBRS }, { VPMU_MSR_DEBUGCTL, 1ull << 40 },
+		{ VPMU_MSR_PERF_CAPABILITIES, VPMU_CAP_FULL_WIDTH },
+		{ VPMU_MSR_GLOBAL_CTRL, 1ull << 35 },
+		{ VPMU_MSR_GLOBAL_STATUS, 1 }, { VPMU_MSR_FIXED_CTR_CTRL, 1 << 12 },
+		{ VPMU_MSR_PEBS_ENABLE, 1 }, { VPMU_MSR_PERF_METRICS, 0 }, { VPMU_MSR_LBR_TOS, 0 },
+	};
+
+	vmm_quiet = true;
+	for (unsigned int i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+		struct vmm_vcpu *v = &given(1)->vcpu[0];
+		uint64_t before, after;
+
+		CHECK(vmm_loop(v, 1), 0);
+		CHECK(vmm_get_msr(v, VPMU_MSR_DEBUGCTL, &before), 0);
+		if (vmm_wrmsr(v, writes[i].msr, writes[i].value) != EIO)
+			FAIL("write %u, MSR %#x", i, writes[i].msr);
+		CHECK(vmm_get_msr(v, VPMU_MSR_DEBUGCTL, &after), 0);
+		CHECK(after, before);
+		vmm_free(v->vm);
+	}
+	return NULL;
+}
+
+static const char *t_cpuid(void)
+{
+	struct vmm_vcpu *v = &given(1)->vcpu[0], *not = &vmm_new(1, 0)->vcpu[0];
+	uint32_t r[4];
+
+	TRY(pmu->intel ? leaves_intel(v) : leaves_amd(v));
 	CHECK(vmm_cpuid(v, 0x40000100, r), 0);
 	CHECK(r[1], 0x554d5056);
 	/* The other one has KVM's. */
@@ -120,17 +261,19 @@ static const char *t_cpuid(void)
 
 static const char *t_asked(void)
 {
-	struct vpmu_kvm_arch a = { .version = 3 };
+	struct vpmu_kvm_arch a = { .version = pmu->version + 1 };
 	struct vmm *vm = vmm_new(1, 0);
 
 	CHECK(vmm_arch(vm, &a), EOPNOTSUPP);
-	CHECK(a.asked, 3);
-	CHECK(a.available, 2);
-	a = (struct vpmu_kvm_arch){ .n_gp = 7 };
+	CHECK(a.asked, pmu->version + 1);
+	CHECK(a.available, pmu->version);
+	a = (struct vpmu_kvm_arch){ .n_gp = pmu->n + 1 };
 	CHECK(vmm_arch(vm, &a), EOPNOTSUPP);
-	a = (struct vpmu_kvm_arch){ .n_fixed = 1 };
+	a = (struct vpmu_kvm_arch){ .n_fixed = pmu->intel ? 4 : 1 };
 	CHECK(vmm_arch(vm, &a), EOPNOTSUPP);
 	a = (struct vpmu_kvm_arch){ .capabilities = VPMU_CAP_AMD_SVM };
+	CHECK(vmm_arch(vm, &a), EOPNOTSUPP);
+	a = (struct vpmu_kvm_arch){ .capabilities = VPMU_CAP_PEBS };
 	CHECK(vmm_arch(vm, &a), EOPNOTSUPP);
 	a = (struct vpmu_kvm_arch){ .reserved = 1 };
 	CHECK(vmm_arch(vm, &a), EINVAL);
@@ -210,7 +353,7 @@ static const char *t_host(void)
 	CHECK(vmm_set_msr(v, STATUS, 2), 0);
 	CHECK(vmm_get_msr(v, STATUS, &value), 0);
 	CHECK(value, 2);
-	CHECK(vmm_set_msr(v, VPMU_MSR_AMD_GLOBAL_STATUS_CLR, 2), 0);
+	CHECK(vmm_set_msr(v, pmu->clear, 2), 0);
 	CHECK(vmm_get_msr(v, STATUS, &value), 0);
 	CHECK(value, 2);
 	CHECK(vmm_set_msr(v, STATUS, 0), 0);
@@ -221,7 +364,9 @@ static const char *t_host(void)
 	CHECK(vmm_set_msr(v, GLOBAL, 0), 0);
 	CHECK(vmm_get_msr(v, CTR(2), &value), 0);
 	CHECK(value, 1002001); /* an OUT is completed by the next KVM_RUN */
-	CHECK(vmm_set_msr(v, 0xc001020c, 0), EIO);
+	/* Of what this PMU lacks only a zero is taken. */
+	CHECK(vmm_set_msr(v, pmu->lacks, 0), 0);
+	CHECK(vmm_set_msr(v, pmu->lacks, 1), EIO);
 	vmm_free(v->vm);
 	return NULL;
 }
@@ -233,13 +378,13 @@ static const char *t_faults(void)
 
 	CHECK(vmm_wrmsr(v, CTL(0), INSTRUCTIONS), 0);
 	CHECK(vmm_wrmsr(v, GLOBAL, 1), 0);
-	CHECK(vmm_rdpmc(v, 5, &value), 0);
+	CHECK(vmm_rdpmc(v, pmu->n - 1, &value), 0);
 	CHECK(value, 0);
 	vmm_quiet = true;
-	CHECK(vmm_rdpmc(v, 6, &value), EIO);
+	CHECK(vmm_rdpmc(v, pmu->n, &value), EIO);
 	vmm_free(v->vm);
 	v = &given(1)->vcpu[0];
-	CHECK(vmm_rdmsr(v, 0xc0011030, &value), EIO); /* IBS */
+	CHECK(vmm_rdmsr(v, pmu->none, &value), EIO);
 	vmm_free(v->vm);
 	return NULL;
 }
@@ -295,10 +440,6 @@ static const char *t_reset(void)
 /* All registers of PMUs, of the guest and of the VMM, with random values. */
 static const char *t_random(void)
 {
-	static const uint32_t first[] = {
-		VPMU_MSR_AMD_PERF_CTL0, VPMU_MSR_AMD_GLOBAL_STATUS, VPMU_MSR_K7_EVTSEL0, 0x56504d00,
-		0xc0010230, 0xc0010300, 0xc0011030, 0xc000010e,
-	};
 	struct vmm_vcpu *v = &given(1)->vcpu[0];
 	uint64_t state = 4711, value;
 
@@ -308,7 +449,7 @@ static const char *t_random(void)
 		uint32_t index;
 
 		state = state * 6364136223846793005ull + 1442695040888963407ull;
-		index = first[state >> 60 & 7] + (state >> 50 & 15);
+		index = pmu->random[state >> 60 & 7] + (state >> 50 & 15);
 		value = state >> 40 & 1 ? state * state : -(state >> 56);
 		if (state >> 41 & 1)
 			value = INSTRUCTIONS | (state & 0xff00) | 1 << 20;
@@ -320,8 +461,9 @@ static const char *t_random(void)
 			(void)vmm_loop(v, 1000);
 	}
 	/* And nothing of it is left. */
-	for (unsigned int i = 0; i < 6; i++)
+	for (unsigned int i = 0; i < pmu->n; i++)
 		CHECK(vmm_set_msr(v, CTL(i), 0), 0);
+	CHECK(vmm_set_msr(v, STATUS, 0), 0);
 	TRY(loop(v, 0, INSTRUCTIONS, 1000, 2000 + AROUND));
 	vmm_free(v->vm);
 	return NULL;
@@ -385,20 +527,22 @@ static const char *t_parameter(void)
 static const struct {
 	const char *name;
 	const char *(*run)(void);
-	bool named;
+	bool named, intel;
 } cases[] = {
-	{ "exact", t_exact, false },
-	{ "cpuid", t_cpuid, false },
-	{ "asked", t_asked, false },
-	{ "late", t_late, false },
-	{ "filter", t_filter, false },
-	{ "host's MSRs", t_host, false },
-	{ "faults", t_faults, false },
-	{ "pool", t_pool, false },
-	{ "reset", t_reset, false },
-	{ "random", t_random, false },
-	{ "moved", t_moved, false },
-	{ "arch=1", t_parameter, true },
+	{ "exact", t_exact, false, false },
+	{ "cpuid", t_cpuid, false, false },
+	{ "asked", t_asked, false, false },
+	{ "late", t_late, false, false },
+	{ "filter", t_filter, false, false },
+	{ "host's MSRs", t_host, false, false },
+	{ "faults", t_faults, false, false },
+	{ "pool", t_pool, false, false },
+	{ "reset", t_reset, false, false },
+	{ "random", t_random, false, false },
+	{ "moved", t_moved, false, false },
+	{ "arch=1", t_parameter, true, false },
+	{ "Intel's", t_intel, false, true },
+	{ "Intel's faults", t_intel_faults, false, true },
 };
 
 static void run(unsigned int i)
@@ -423,8 +567,13 @@ static void run(unsigned int i)
 
 int main(int argc, char **argv)
 {
+	uint32_t eax = 0, ebx, ecx, edx;
+
+	__cpuid(0, eax, ebx, ecx, edx);
+	if (ebx == 0x756e6547) /* "Genu" */
+		pmu = &intel;
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool wanted = argc == 1 && !cases[i].named;
+		bool wanted = argc == 1 && !cases[i].named && (pmu->intel || !cases[i].intel);
 
 		for (int a = 1; a < argc; a++)
 			wanted |= !strcmp(cases[i].name, argv[a]);

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The architectural PMU of a vCPU: what is Intel's. Of PERF_CAPABILITIES it offers writes of
+ * whole counters. PEBS, branch records and topdown metrics cannot be had from perf by a
+ * module, and are not enumerated.
+ *
+ * KVM answers two MSRs before it asks its PMU, so these are taken from it here:
+ *
+ *	IA32_PERF_CAPABILITIES  The guest reads ours. Its VMM goes on to write KVM's.
+ *	IA32_DEBUGCTL           Bits 2 (bus locks) and 15 (RTM) are KVM's, all others ours.
+ */
+#include <linux/module.h>
+#include <linux/perf_event.h>
+
+#include "compat.h"
+#include "hook.h"
+#include "vpmu_kvm.h"
+
+static int (*vk_kvm_get_msr)(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host);
+static int (*vk_kvm_set_msr)(struct kvm_vcpu *vcpu, u32 index, u64 data, bool host);
+
+static bool vk_intel_is(u32 ebx)
+{
+	return ebx == 0x756e6547; /* "Genu" */
+}
+
+static const char *vk_intel_find_host(const struct x86_pmu_capability *host,
+				      struct vpmu_model *m)
+{
+	if (host->version < 2)
+		return "this host's CPUs have architectural perfmon of version 1, or none";
+	vk_kvm_get_msr = vk_symbol(VK_GET_MSR);
+	vk_kvm_set_msr = vk_symbol(VK_SET_MSR);
+	return vk_kvm_get_msr && vk_kvm_set_msr ? NULL :
+		"KVM's functions are not found, or kprobes are locked";
+}
+
+/* Version 6 has selectors that today's perf does not take. */
+static void vk_intel_most(struct vk_arch *most, const struct x86_pmu_capability *host,
+			  const struct vpmu_model *m)
+{
+	most->version = min(5, (int)m->version);
+	most->capabilities = m->capabilities & VPMU_CAP_FULL_WIDTH;
+	most->n_gp = min(host->num_counters_gp, (int)m->n_gp);
+	most->n_fixed = min3(host->num_counters_fixed, (int)m->n_fixed, 3);
+}
+
+static bool vk_is_perfctr(const struct vk_vcpu *c, u32 index)
+{
+	return index - VPMU_MSR_PMC0 < c->vm->arch->n_gp &&
+	       c->vm->arch->capabilities & VPMU_CAP_FULL_WIDTH;
+}
+
+/*
+ * A VMM restores whole counters by their old names, and the status by the name that is
+ * read-only for guests. It has no need to clear bits of the status.
+ */
+static enum vpmu_result vk_intel_host_wrmsr(struct vk_vcpu *c, u32 index, u64 value)
+{
+	u64 old = 0;
+
+	switch (index) {
+	case VPMU_MSR_GLOBAL_STATUS:
+		(void)vpmu_arch_rdmsr(c->arch, VPMU_MSR_GLOBAL_STATUS, &old);
+		(void)vpmu_arch_wrmsr(c->arch, VPMU_MSR_GLOBAL_OVF_CTRL, old);
+		return vpmu_arch_wrmsr(c->arch, VPMU_MSR_GLOBAL_STATUS_SET, value);
+	case VPMU_MSR_GLOBAL_OVF_CTRL:
+	case VPMU_MSR_GLOBAL_STATUS_SET:
+		return VPMU_HANDLED;
+	default:
+		if (vk_is_perfctr(c, index))
+			index += VPMU_MSR_A_PMC0 - VPMU_MSR_PMC0;
+		return vpmu_arch_wrmsr(c->arch, index, value);
+	}
+}
+
+/*
+ * KVM loads GLOBAL_CTRL at entries to a guest's guest and at its exits, from fields that it
+ * has checked against its own number of counters; it warns if it is refused.
+ */
+static u64 vk_intel_guest_value(const struct vk_vcpu *c, const struct msr_data *msr)
+{
+	const struct vk_arch *a = c->vm->arch;
+
+	if (msr->index != VPMU_MSR_GLOBAL_CTRL || !(c->vcpu->arch.cr4 & X86_CR4_VMXE))
+		return msr->data;
+	return msr->data & (BIT_ULL(a->n_gp) - 1 | (BIT_ULL(a->n_fixed) - 1) << 32);
+}
+
+static void vk_intel_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid *regs)
+{
+	if (leaf == 0)
+		regs->eax = max(regs->eax, 0xau);
+}
+
+/* In place of KVM's functions */
+
+#define VK_DEBUGCTL_KVM	(BIT_ULL(2) | BIT_ULL(15))
+
+static int vk_debugctl_read(struct vk_vcpu *c, u64 *data, bool host)
+{
+	struct msr_data msr = { .index = VPMU_MSR_DEBUGCTL, .host_initiated = host };
+	int ret = vk_kvm_get_msr(c->vcpu, msr.index, data, host);
+
+	if (ret || vk_arch_rdmsr(c, &msr))
+		return 1;
+	*data = (*data & VK_DEBUGCTL_KVM) | msr.data;
+	return 0;
+}
+
+static int vk_debugctl_write(struct vk_vcpu *c, u64 data, bool host)
+{
+	struct msr_data old = { .index = VPMU_MSR_DEBUGCTL, .host_initiated = host };
+	struct msr_data msr = old;
+
+	msr.data = data & ~VK_DEBUGCTL_KVM;
+	if (vk_arch_rdmsr(c, &old) || vk_arch_wrmsr(c, &msr))
+		return 1;
+	if (!vk_kvm_set_msr(c->vcpu, VPMU_MSR_DEBUGCTL, data & VK_DEBUGCTL_KVM, host))
+		return 0;
+	(void)vk_arch_wrmsr(c, &old);
+	return 1;
+}
+
+static int vk_get_msr(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host)
+{
+	struct vk_vcpu *c = vk_arch_find(vcpu);
+	struct msr_data msr = { .index = index };
+	int ret;
+
+	if (index == VPMU_MSR_DEBUGCTL)
+		return vk_debugctl_read(c, data, host);
+	ret = vk_arch_rdmsr(c, &msr);
+	*data = msr.data;
+	return ret;
+}
+
+static int vk_set_msr(struct kvm_vcpu *vcpu, u32 index, u64 data, bool host)
+{
+	struct vk_vcpu *c = vk_arch_find(vcpu);
+	struct msr_data msr = { .index = index, .data = data };
+
+	if (index == VPMU_MSR_DEBUGCTL)
+		return vk_debugctl_write(c, data, host);
+	return vk_arch_wrmsr(c, &msr);
+}
+
+static bool vk_is_ours(struct pt_regs *regs, unsigned long parent)
+{
+	u32 index = regs->si;
+	bool host = (u8)regs->cx;
+
+	return (index == VPMU_MSR_DEBUGCTL || (index == VPMU_MSR_PERF_CAPABILITIES && !host)) &&
+	       !within_module(parent, THIS_MODULE) && vk_arch_find((struct kvm_vcpu *)regs->di);
+}
+
+static void notrace vk_on_get(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+			      struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && vk_is_ours(regs, parent))
+		regs->ip = (unsigned long)vk_get_msr;
+}
+
+static void notrace vk_on_set(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+			      struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+
+	if (regs && vk_is_ours(regs, parent))
+		regs->ip = (unsigned long)vk_set_msr;
+}
+
+static struct vk_hook vk_intel_hooks[] = {
+	VK_REDIRECT(VK_GET_MSR, vk_on_get),
+	VK_REDIRECT(VK_SET_MSR, vk_on_set),
+};
+
+const struct vk_vendor vk_intel = {
+	.name = "Intel",
+	.get_cpl = "vmx_get_cpl",
+	.cache_reg = "vmx_cache_reg",
+	.hooks = vk_intel_hooks,
+	.n_hooks = ARRAY_SIZE(vk_intel_hooks),
+	.is = vk_intel_is,
+	.find_host = vk_intel_find_host,
+	.most = vk_intel_most,
+	.host_wrmsr = vk_intel_host_wrmsr,
+	.guest_value = vk_intel_guest_value,
+	.cpuid = vk_intel_cpuid,
+};
