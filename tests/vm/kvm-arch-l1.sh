@@ -169,7 +169,7 @@ t_lost() {
 }
 
 # The host takes most counters, and vpmu_guest.ko is in the guest: its own perf prints
-# exact counts, or that there are none. Afterwards all count.
+# for how much of the time it has counted, or that it has not. Afterwards all count.
 # shellcheck disable=SC2016 # L2's
 t_told() {
 	load
@@ -193,10 +193,10 @@ t_told() {
 		"$(cut -d, -f 3-5 <<<"$mine" | sed 's/,/:u,/g; s/$/:u/')"
 	touch told-counted
 	wait
-	check 'told/beside the host' "$(awk -F, '/^[0-9<]/ {
-		if ($1 == "<not counted>" && $5 == "0.00") lost++
-		else if ($5 == "100.00") good++ } END { exit !(lost >= 3 && good >= 1 && lost + good == 5) }' \
-		told-beside || cat told-beside)"
+	# Two counters at most are left. On a busy machine they do not always count the same two.
+	check 'told/beside the host' "$(awk -F, '/^[0-9<]/ { n++; sum += $5; if ($5 != "100.00") less++
+		if ($1 == "<not counted>" && $5 != "0.00") wrong++ } END {
+		exit !(n == 5 && less >= 3 && sum > 0 && sum <= 201 && !wrong) }' told-beside || cat told-beside)"
 	check 'told/alone' "$([ "$(grep -c ',100.00,' told-alone)" = 5 ] &&
 		grep -q '^41020005,' told-alone && grep -q '^9007001,' told-alone || cat told-alone)"
 	nothing_left told
