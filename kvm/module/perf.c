@@ -93,6 +93,24 @@ static void vk_overflow(struct perf_event *pe, struct perf_sample_data *data,
 		e->head.overflowed(&e->head);
 }
 
+/*
+ * Perf takes any raw event, and one that this CPU says it has not counts nothing.
+ * Source: SDM vol. 2, "CPUID", leaf 0AH, EBX.
+ */
+static bool vk_cpu_lacks(const struct vpmu_event_attr *attr)
+{
+	struct x86_pmu_capability cap;
+	unsigned int i;
+
+	if (vk_model->vendor != VPMU_VENDOR_INTEL)
+		return false;
+	perf_get_x86_pmu_capability(&cap);
+	for (i = 0; i < VPMU_ARCH_EVENTS; i++)
+		if (cap.events_mask >> i & 1 && (attr->select & 0xffff) == vpmu_arch_event[i])
+			return true;
+	return false;
+}
+
 static struct perf_event *vk_perf_create(struct task_struct *task,
 					 const struct vpmu_event_attr *attr,
 					 struct vk_event *e)
@@ -113,6 +131,8 @@ static struct perf_event *vk_perf_create(struct task_struct *task,
 		return ERR_PTR(-EOPNOTSUPP);
 	switch (attr->fixed) {
 	case -1:
+		if (vk_cpu_lacks(attr))
+			return ERR_PTR(-ENOENT);
 		break;
 	case 0:
 		pa.config = VK_EVENT_INSTRUCTIONS;

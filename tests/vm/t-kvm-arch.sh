@@ -47,7 +47,7 @@ if [ -z "${SOAK:-}" ]; then
 	round intel bookworm panic_on_warn=1 3000 ${CASES:-vmm guest fuzz}
 	exit 0
 fi
-all='vmm tool guest own foreign lost told two deep storm fuzz'
+all='vmm tool kut guest own foreign lost told two deep storm fuzz'
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
 for maker in amd intel; do
 	for suite in bookworm bookworm-backports; do
