@@ -160,26 +160,27 @@ def kvm(report):
     result = report["kvm"]["switches"]
     first = next(iter(result.values()))
     header = ["PMU", *columns(first)]
-    for what, title, digits in (("exits", "exits for each context switch", 2),
+    for what, title, digits in (("exits", "exits for each context switch, and PMI", 2),
                                 ("instructions", "the host's instructions for each", 0)):
         # If fewer than every second switch exits, the exits are the timers', and no base
         # of a ratio.
         yield (f"On a real KVM, {title}",
-               "Between two tasks, counted; in brackets the ratio to KVM's own vPMU.", header,
+               "Between two tasks, or for a sample of `perf record`, counted; in brackets the ratio to "
+               "KVM's own vPMU.", header,
                [[name, *(f"{r[what]:.{digits}f}" +
                          (f" ({r[what] / b[what]:.2f})" if b["exits"] > 0.5 else "")
                          for r, b in zip(row, first))] for name, row in result.items()])
     rows = []
     for name, row in result.items():
         cells = []
-        for r in row[1:]:
+        for r in row[1:-1]: # without the PMI
             more, host = (r[k] - row[0][k] for k in ("exits", "instructions"))
             cells.append(f"{host / more:.0f}" if more > 0.5 else "-")
         rows.append([name, *cells])
     yield ("On a real KVM, the host's instructions for each of these exits",
            "The number includes work that an exit causes, and excludes the cost of a switch "
            "without events.",
-           ["PMU", *header[2:]], rows)
+           ["PMU", *header[2:-1]], rows)
     yield ("On a real KVM, a call",
            "For each call of a guest that does nothing else, counted by the host.",
            ["", "exits", "the host's instructions", "cycles"],
