@@ -160,13 +160,12 @@ def kvm(report):
     result = report["kvm"]["switches"]
     first = next(iter(result.values()))
     header = ["PMU", *columns(first)]
-    for what, title, digits in (("exits", "exits for each context switch, and PMI", 2),
+    for what, title, digits in (("exits", "exits for each context switch", 2),
                                 ("instructions", "the host's instructions for each", 0)):
         # If fewer than every second switch exits, the exits are the timers', and no base
         # of a ratio.
         yield (f"On a real KVM, {title}",
-               "Between two tasks, or for a sample of `perf record`, counted; in brackets the ratio to "
-               "KVM's own vPMU.", header,
+               "Between two tasks, counted; in brackets the ratio to KVM's own vPMU.", header,
                [[name, *(f"{r[what]:.{digits}f}" +
                          (f" ({r[what] / b[what]:.2f})" if b["exits"] > 0.5 else "")
                          for r, b in zip(row, first))] for name, row in result.items()])
