@@ -157,9 +157,11 @@ static u32 vk_free_leaves(struct kvm_vcpu *vcpu)
 #define VK_MISC_ENABLE_PMU \
 	(VPMU_MISC_ENABLE_PERFMON | VPMU_MISC_ENABLE_NO_BTS | VPMU_MISC_ENABLE_NO_PEBS)
 
-/* Guests cannot write these bits, and a VMM's RESET does not know ours. */
+/* Intel's guests cannot write these bits, and a VMM's RESET does not know ours. */
 static void vk_set_misc_enable(struct vk_vcpu *c)
 {
+	if (c->vm->arch->vendor != &vk_intel)
+		return;
 	c->vcpu->arch.ia32_misc_enable_msr &= ~VK_MISC_ENABLE_PMU;
 	c->vcpu->arch.ia32_misc_enable_msr |= vpmu_arch_misc_enable(c->arch);
 }

@@ -215,6 +215,35 @@ static const char *t_intel(void)
 	return NULL;
 }
 
+/*
+ * KVM writes GLOBAL_CTRL at a nested entry, and warns if that is refused: a guest in VMX
+ * operation sets what there is of it.
+ */
+static const char *t_vmx(void)
+{
+	struct vpmu_kvm_arch a = { .n_gp = 4 };
+	struct vmm *vm = vmm_new(1, 0);
+	struct vmm_vcpu *v = &vm->vcpu[0];
+	struct kvm_sregs s;
+
+	CHECK(vmm_arch(vm, &a), 0);
+	CHECK(vmm_loop(v, 1), 0);
+	if (ioctl(v->fd, KVM_GET_SREGS, &s))
+		vmm_die("KVM_GET_SREGS");
+	s.cr4 |= 1 << 13;
+	if (ioctl(v->fd, KVM_SET_SREGS, &s))
+		vmm_die("KVM_SET_SREGS");
+	CHECK(vmm_wrmsr(v, GLOBAL, ~0ull), 0);
+	CHECK(msr(v, GLOBAL), 0x70000000f);
+	s.cr4 &= ~(1ull << 13);
+	if (ioctl(v->fd, KVM_SET_SREGS, &s))
+		vmm_die("KVM_SET_SREGS");
+	vmm_quiet = true;
+	CHECK(vmm_wrmsr(v, GLOBAL, ~0ull), EIO);
+	vmm_free(vm);
+	return NULL;
+}
+
 /* These end the guest by a fault. */
 static const char *t_intel_faults(void)
 {
@@ -543,6 +572,7 @@ static const struct {
 	{ "arch=1", t_parameter, true, false },
 	{ "Intel's", t_intel, false, true },
 	{ "Intel's faults", t_intel_faults, false, true },
+	{ "VMX", t_vmx, false, true },
 };
 
 static void run(unsigned int i)
