@@ -160,7 +160,7 @@ static u32 vk_free_leaves(struct kvm_vcpu *vcpu)
 /* Intel's guests cannot write these bits, and a VMM's RESET does not know ours. */
 static void vk_set_misc_enable(struct vk_vcpu *c)
 {
-	if (c->vm->arch->vendor != &vk_intel)
+	if (vk_arch_model.vendor != VPMU_VENDOR_INTEL)
 		return;
 	c->vcpu->arch.ia32_misc_enable_msr &= ~VK_MISC_ENABLE_PMU;
 	c->vcpu->arch.ia32_misc_enable_msr |= vpmu_arch_misc_enable(c->arch);
@@ -378,10 +378,8 @@ const struct vk_vendor *vk_arch_vendor(void)
 	return vk_vendor;
 }
 
-const char *vk_arch_find_host(void)
+const char *vk_arch_find_host(const struct vk_vendor *vendor)
 {
-	const struct vk_vendor *vendor =
-		vk_model->vendor == VPMU_VENDOR_AMD ? &vk_amd : &vk_intel;
 	const char *none;
 
 	perf_get_x86_pmu_capability(&vk_host);

@@ -84,7 +84,7 @@ static u64 vk_intel_guest_value(const struct vk_vcpu *c, const struct msr_data *
 
 	if (msr->index != VPMU_MSR_GLOBAL_CTRL || !(c->vcpu->arch.cr4 & X86_CR4_VMXE))
 		return msr->data;
-	return msr->data & (BIT_ULL(a->n_gp) - 1 | (BIT_ULL(a->n_fixed) - 1) << 32);
+	return msr->data & ((BIT_ULL(a->n_gp) - 1) | (BIT_ULL(a->n_fixed) - 1) << 32);
 }
 
 static void vk_intel_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid *regs)

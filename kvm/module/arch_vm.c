@@ -182,7 +182,7 @@ int vk_arch_init(void)
 {
 	int ret;
 
-	vk_arch_none = vk_arch_find_host();
+	vk_arch_none = vk_arch_find_host(vk_model->vendor == VPMU_VENDOR_AMD ? &vk_amd : &vk_intel);
 	if (!vk_arch_param)
 		return 0;
 	ret = vk_arch_none ? -EOPNOTSUPP : vk_arch_hooks_get();

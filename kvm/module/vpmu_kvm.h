@@ -438,8 +438,8 @@ void *vk_symbol(const char *name);
 /** The host's, once vk_arch_find_host() has returned NULL. Does not sleep. */
 const struct vk_vendor *vk_arch_vendor(void);
 
-/** Find out what this host can offer. Returns NULL, or why that is nothing. */
-const char *vk_arch_find_host(void);
+/** Find out what this host, of @vendor, can offer. Returns NULL, or why that is nothing. */
+const char *vk_arch_find_host(const struct vk_vendor *vendor);
 
 /**
  * What a VM that wants @want is given. Returns 0, or -EOPNOTSUPP with @why. The VM exists,
