@@ -135,7 +135,7 @@ enum vpmu_uarch_kind {
 /* log2 of an access's bytes plus 1, 1 to 7 */
 #define VPMU_UARCH_BYTES(log2)		((((log2) + 1u) & 7u) << 3)
 #define VPMU_UARCH_DEPENDENT		(1u << 6) /* its address came out of a load */
-#define VPMU_UARCH_FLUSH		(1u << 6)
+#define VPMU_UARCH_FLUSH		(1u << 6) /* of SOFT_PREFETCH: the line leaves all caches */
 
 /* The second word of a block, which is known when the block is translated. */
 #define VPMU_UARCH_B_INSNS(n)		((uint64_t)(n))          /* 0 to 1023 */

@@ -97,12 +97,12 @@ static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vp
 	};
 }
 
-static u64 vk_over(u64 want, u64 most, const char *what, struct vpmu_error *why)
+static bool vk_over(u64 want, u64 most, const char *what, struct vpmu_error *why)
 {
 	if (want <= most)
-		return 0;
+		return false;
 	*why = (struct vpmu_error){ what, want, most };
-	return want;
+	return true;
 }
 
 int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpmu_error *why)

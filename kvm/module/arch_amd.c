@@ -74,7 +74,6 @@ static void vk_amd_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid *r
 }
 
 const struct vk_vendor vk_amd = {
-	.name = "AMD",
 	.get_cpl = "svm_get_cpl",
 	.is = vk_amd_is,
 	.find_host = vk_amd_find_host,

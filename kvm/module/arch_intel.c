@@ -178,7 +178,6 @@ static struct vk_hook vk_intel_hooks[] = {
 };
 
 const struct vk_vendor vk_intel = {
-	.name = "Intel",
 	.get_cpl = "vmx_get_cpl",
 	.cache_reg = "vmx_cache_reg",
 	.hooks = vk_intel_hooks,

@@ -109,14 +109,13 @@ struct vk_arch {
 	const struct vk_vendor *vendor;
 	u8 version, n_gp, n_fixed;
 	u64 capabilities;
-	/* Of KVM's module for this CPU; the second one may be NULL. */
+	/* KVM's module for this CPU has these; the second one may be NULL. */
 	int (*get_cpl)(struct kvm_vcpu *vcpu);
 	void (*cache_reg)(struct kvm_vcpu *vcpu, enum kvm_reg reg);
 };
 
-/* What differs between AMD's and Intel's. */
+/* AMD's and Intel's PMUs differ in these. */
 struct vk_vendor {
-	const char *name;
 	/* Functions of KVM's module for this CPU; NULL: KVM knows CR4 without asking. */
 	const char *get_cpl, *cache_reg;
 	struct vk_hook *hooks;       /* registered before arch_hook.c's */

@@ -176,7 +176,7 @@ static const char *fixed(struct vmm_vcpu *v, unsigned int i, uint64_t turns, uin
 	return NULL;
 }
 
-/* What KVM would answer itself, and fixed counters. */
+/* KVM would answer some of these MSRs itself; and fixed counters. */
 static const char *t_intel(void)
 {
 	struct vmm *vm = given(1);
@@ -393,7 +393,7 @@ static const char *t_host(void)
 	CHECK(vmm_set_msr(v, GLOBAL, 0), 0);
 	CHECK(vmm_get_msr(v, CTR(2), &value), 0);
 	CHECK(value, 1002001); /* an OUT is completed by the next KVM_RUN */
-	/* Of what this PMU lacks only a zero is taken. */
+	/* A register that this PMU lacks takes only a zero. */
 	CHECK(vmm_set_msr(v, pmu->lacks, 0), 0);
 	CHECK(vmm_set_msr(v, pmu->lacks, 1), EIO);
 	vmm_free(v->vm);
