@@ -4,6 +4,9 @@
  * there on the other one must execute what is written, as the kernel's text_poke() expects:
  * in a page that has other code too, and in one that has none.
  *
+ * And code in a page table, whose last instruction goes on in the page that the table maps
+ * next: fetching that part sets the accessed flag in the page of the first one.
+ *
  * Command line: turns=N in each.
  */
 #include "bare.h"
@@ -72,6 +75,30 @@ static void change(const char *where, uint32_t at, uint32_t turns)
 	print("\n");
 }
 
+#define ACCESSED	0x20
+#define WINDOW		510 /* an entry of 2 MiB that maps no RAM */
+
+static void in_a_table(uint32_t turns)
+{
+	static uint64_t table[512] __attribute__((aligned(4096)));
+	static const uint8_t rest[4096] __attribute__((aligned(4096))) = { 3, 4, 0xc3 }; /* ret */
+	uint8_t *const window = (uint8_t *)((uintptr_t)WINDOW << 21);
+	uint32_t n, found = 0x4030201;
+
+	table[0] = (uintptr_t)table | 3;
+	table[511] = 0x0201b89090909090; /* nop, mov $0x....0201, %eax; not present as an entry */
+	low[WINDOW] = (uintptr_t)table | 3;
+	for (n = 0; n < turns && found == 0x4030201; n++) {
+		table[1] = (uintptr_t)rest | 3;
+		asm volatile("invlpg %0" : : "m" (window[4096]) : "memory");
+		asm volatile("call *%1" : "=a" (found) : "r" (window + 4088) : "memory");
+		if (!(table[1] & ACCESSED))
+			break;
+	}
+	print(n == turns ? "ok " : "not ok ");
+	print("code in a page table\n");
+}
+
 int main(const char *line)
 {
 	uint32_t turns = option(line, "turns", 10000);
@@ -79,5 +106,6 @@ int main(const char *line)
 	apic_write(APIC_SVR, 0x1ff);
 	change("beside other code", CHANGED_BESIDE, turns);
 	change("in a page of its own", CHANGED_ALONE, turns);
+	in_a_table(turns);
 	return 0x21;
 }
