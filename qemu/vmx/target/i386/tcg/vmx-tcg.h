@@ -108,6 +108,8 @@ bool vmx_intercepts(CPUX86State *env, int vector, int error_code);
 void vmx_check_debug(CPUX86State *env, target_ulong dr6, uint32_t bits,
                      uintptr_t ra);
 G_NORETURN void vmx_vmcall_exit(CPUX86State *env, uintptr_t ra);
+/* The guest is about to see the TSC at @tsc, before the VMCS's offset */
+void vmx_check_tsc(CPUX86State *env, uint64_t tsc, uintptr_t ra);
 /* @source as the exit qualification has it: CALL, IRET, JMP, task gate */
 G_NORETURN void vmx_task_switch_exit(CPUX86State *env, uint16_t selector, int source,
                            uintptr_t ra);

@@ -238,6 +238,18 @@ void helper_vmx_rdtscp(CPUX86State *env, uint32_t reads_tsc)
     }
 }
 
+/*
+ * The preemption timer comes by way of another thread.  No guest reads that it
+ * should have exited before.
+ */
+void vmx_check_tsc(CPUX86State *env, uint64_t tsc, uintptr_t ra)
+{
+    if ((env->vmx.pin & VMX_PIN_BASED_VMX_PREEMPTION_TIMER) &&
+        tsc >= env->vmx.timer_end) {
+        vmx_vmexit(env, VMX_EXIT_PREEMPTION_TIMER, 0, ra);
+    }
+}
+
 G_NORETURN void vmx_vmcall_exit(CPUX86State *env, uintptr_t ra)
 {
     vmx_vmexit(env, VMX_EXIT_VMCALL, 0, ra);
