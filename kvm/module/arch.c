@@ -9,11 +9,11 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/perf_event.h>
 #include <linux/slab.h>
 
+#include "arch.h"
 #include "compat.h"
 #include "trace.h"
 #include "vpmu-kvm-module.h"
@@ -33,25 +33,16 @@ static const struct vpmu_filter vk_deny_all = {
 static const struct vk_vendor *vk_vendor;     /* the host's; NULL: no guest can have it */
 static struct vpmu_model vk_arch_model;       /* the host's, as its guests see it */
 static struct x86_pmu_capability vk_host;
-static void (*vk_deliver_pmi)(struct kvm_vcpu *vcpu);
-static void (*vk_process_nmi)(struct kvm_vcpu *vcpu);
 
-#define ENDBR64	0xfa1e0ff3
+DEFINE_STATIC_CALL_NULL(vk_kvm_deliver_pmi, vk_void_fn);
+DEFINE_STATIC_CALL_NULL(vk_kvm_process_nmi, vk_void_fn);
+DEFINE_STATIC_CALL_NULL(vk_kvm_get_cpl, vk_int_fn);
+DEFINE_STATIC_CALL_NULL(vk_kvm_cache_reg, vk_cache_reg_fn);
 
-void *vk_symbol(const char *name)
-{
-	struct kprobe kp = { .symbol_name = name };
-	unsigned long at;
-
-	if (register_kprobe(&kp))
-		return NULL;
-	at = (unsigned long)kp.addr;
-	unregister_kprobe(&kp);
-	/* With CONFIG_X86_KERNEL_IBT the probe is after it, and a call has to meet it. */
-	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT) && *(u32 *)(at - 4) == ENDBR64)
-		at -= 4;
-	return (void *)at;
-}
+static const struct vk_function vk_arch_functions[] = {
+	VK_FUNCTION(vk_kvm_deliver_pmi, "kvm_pmu_deliver_pmi", "v"),
+	VK_FUNCTION(vk_kvm_process_nmi, "process_nmi", "v"),
+};
 
 /* Hooks of the library */
 
@@ -64,12 +55,12 @@ static void vk_raise_pmi(void *ctx, bool mask)
 {
 	struct vk_vcpu *c = ctx;
 
-	if (!c->vcpu || kvm_get_running_vcpu() != c->vcpu)
+	if (!c->vcpu || static_call(vk_kvm_running_vcpu)() != c->vcpu)
 		return;
 	c->n_nmis++;
 	trace_vpmu_kvm_nmi(c);
-	vk_deliver_pmi(c->vcpu);
-	vk_process_nmi(c->vcpu);
+	static_call(vk_kvm_deliver_pmi)(c->vcpu);
+	static_call(vk_kvm_process_nmi)(c->vcpu);
 }
 
 static const struct vpmu_ops vk_arch_ops = {
@@ -132,9 +123,7 @@ int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpm
 	if (vpmu_arch_size(&cfg, &bytes, why))
 		return -EOPNOTSUPP;
 	a->vendor = vk_vendor;
-	a->get_cpl = vk_symbol(vk_vendor->get_cpl);
-	a->cache_reg = vk_vendor->cache_reg ? vk_symbol(vk_vendor->cache_reg) : NULL;
-	if (a->get_cpl && !a->cache_reg == !vk_vendor->cache_reg)
+	if (!vk_find_functions(vk_vendor->functions, vk_vendor->n_functions))
 		return 0;
 	why->what = "functions of KVM's module are not found, or kprobes are locked";
 	return -EOPNOTSUPP;
@@ -148,7 +137,7 @@ static u32 vk_free_leaves(struct kvm_vcpu *vcpu)
 	for (base = 0x40000100; base < 0x40001000; base += 0x100) {
 		eax = base;
 		ecx = 0;
-		if (!kvm_cpuid(vcpu, &eax, &ebx, &ecx, &edx, true))
+		if (!static_call(vk_kvm_cpuid)(vcpu, &eax, &ebx, &ecx, &edx, true))
 			return base;
 	}
 	return 0;
@@ -334,20 +323,19 @@ int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr)
 }
 
 /* A guest may write CR4.PCE without an exit. */
-static bool vk_user_may_rdpmc(const struct vk_arch *a, struct kvm_vcpu *vcpu)
+static bool vk_user_may_rdpmc(struct kvm_vcpu *vcpu)
 {
-	if (a->cache_reg)
-		a->cache_reg(vcpu, VCPU_EXREG_CR4);
+	static_call_cond(vk_kvm_cache_reg)(vcpu, VK_REG_CR4);
 	return vcpu->arch.cr4 & X86_CR4_PCE || !(vcpu->arch.cr0 & X86_CR0_PE);
 }
 
 int vk_arch_rdpmc(struct vk_vcpu *c, unsigned int idx, u64 *data)
 {
 	struct kvm_vcpu *vcpu = c->vcpu;
-	bool user = c->vm->arch->get_cpl(vcpu);
+	bool user = static_call(vk_kvm_get_cpl)(vcpu);
 	enum vpmu_result result;
 
-	if (user && !vk_user_may_rdpmc(c->vm->arch, vcpu))
+	if (user && !vk_user_may_rdpmc(vcpu))
 		return 1;
 	c->n_rdpmc++;
 	mutex_lock(&c->perf.lock);
@@ -367,7 +355,7 @@ void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *
 /* The ring is that after the instruction, as for KVM's own PMU. */
 void vk_arch_emulated(struct vk_vcpu *c, bool branch)
 {
-	if (!vk_perf_emulated(&c->perf, branch, !c->vm->arch->get_cpl(c->vcpu)))
+	if (!vk_perf_emulated(&c->perf, branch, !static_call(vk_kvm_get_cpl)(c->vcpu)))
 		return;
 	atomic_or(VK_SERVE, &c->pending);
 	kvm_make_request(KVM_REQ_PMU, c->vcpu);
@@ -382,14 +370,12 @@ const char *vk_arch_find_host(const struct vk_vendor *vendor)
 {
 	const char *none;
 
-	perf_get_x86_pmu_capability(&vk_host);
+	static_call(vk_host_pmu)(&vk_host);
 	vk_arch_model = *vk_model;
 	none = vendor->find_host(&vk_host, &vk_arch_model);
 	if (none)
 		return none;
-	vk_deliver_pmi = vk_symbol("kvm_pmu_deliver_pmi");
-	vk_process_nmi = vk_symbol("process_nmi");
-	if (!vk_deliver_pmi || !vk_process_nmi)
+	if (vk_find_functions(vk_arch_functions, ARRAY_SIZE(vk_arch_functions)))
 		return "KVM's functions are not found, or kprobes are locked";
 	vk_vendor = vendor;
 	return NULL;

@@ -2,8 +2,14 @@
 /* The architectural PMU of a vCPU: what is AMD's. */
 #include <linux/perf_event.h>
 
+#include "arch.h"
 #include "compat.h"
 #include "vpmu_kvm.h"
+
+/* kvm_amd.ko has it. KVM knows CR4 without asking. */
+static const struct vk_function vk_amd_functions[] = {
+	VK_FUNCTION(vk_kvm_get_cpl, "svm_get_cpl", "v"),
+};
 
 static bool vk_amd_is(u32 ebx)
 {
@@ -74,7 +80,8 @@ static void vk_amd_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid *r
 }
 
 const struct vk_vendor vk_amd = {
-	.get_cpl = "svm_get_cpl",
+	.functions = vk_amd_functions,
+	.n_functions = ARRAY_SIZE(vk_amd_functions),
 	.is = vk_amd_is,
 	.find_host = vk_amd_find_host,
 	.most = vk_amd_most,

@@ -3,7 +3,7 @@
  * Where the architectural PMU takes the place of KVM's own:
  *
  *	kvm_vcpu_reset         An INIT of a vCPU.
- *	kvm_pmu_trigger_event  KVM has executed an instruction for the guest.
+ *	VK_RETIRED             KVM has executed an instruction for the guest.
  *	kvm_pmu_rdpmc          RDPMC.
  *	kvm_pmu_set_msr,       MSRs that KVM itself does not know, of guests and of VMMs,
  *	kvm_pmu_get_msr,       if the second and third say so,
@@ -21,6 +21,7 @@
 
 #include "compat.h"
 #include "hook.h"
+#include "kvm.h"
 #include "vpmu_kvm.h"
 
 /* These run in place of KVM's functions. */
@@ -49,7 +50,7 @@ static bool vk_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *e
 {
 	u32 leaf = *eax, subleaf = *ecx;
 	struct vpmu_cpuid regs;
-	bool found = kvm_cpuid(vcpu, eax, ebx, ecx, edx, exact);
+	bool found = static_call(vk_kvm_cpuid)(vcpu, eax, ebx, ecx, edx, exact);
 
 	regs = (struct vpmu_cpuid){ *eax, *ebx, *ecx, *edx };
 	vk_arch_cpuid(vk_arch_find(vcpu), leaf, subleaf, &regs, &found);
@@ -84,7 +85,7 @@ static void notrace vk_on_reset(unsigned long ip, unsigned long parent, struct f
 	kvm_make_request(KVM_REQ_PMU, c->vcpu);
 }
 
-static void notrace vk_on_trigger(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+static void notrace vk_on_retired(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				  struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = ftrace_get_regs(fregs);
@@ -93,6 +94,17 @@ static void notrace vk_on_trigger(unsigned long ip, unsigned long parent, struct
 	if (c)
 		vk_arch_emulated(c, vk_is_branch(regs->si));
 }
+
+#ifdef VK_RETIRED_BRANCH
+static void notrace vk_on_retired_branch(unsigned long ip, unsigned long parent,
+					 struct ftrace_ops *op, struct ftrace_regs *fregs)
+{
+	struct vk_vcpu *c = vk_on_vcpu(ftrace_get_regs(fregs));
+
+	if (c)
+		vk_arch_emulated(c, true);
+}
+#endif
 
 /* VMware's, which some VMMs allow, are KVM's. */
 #define VK_VMWARE_PMCS	0x10000
@@ -143,13 +155,16 @@ static void notrace vk_on_cpuid(unsigned long ip, unsigned long parent, struct f
 }
 
 static struct vk_hook vk_arch_hooks[] = {
-	VK_WATCH("kvm_vcpu_reset", vk_on_reset),
-	VK_WATCH("kvm_pmu_trigger_event", vk_on_trigger),
-	VK_REDIRECT("kvm_pmu_rdpmc", vk_on_rdpmc),
-	VK_REDIRECT("kvm_pmu_set_msr", vk_on_set),
-	VK_REDIRECT("kvm_pmu_get_msr", vk_on_get),
-	VK_REDIRECT("kvm_pmu_is_valid_msr", vk_on_is_valid),
-	VK_REDIRECT("kvm_cpuid", vk_on_cpuid),
+	VK_WATCH("kvm_vcpu_reset", "vi", vk_on_reset),
+	VK_WATCH(VK_RETIRED, VK_RETIRED_PARAMS, vk_on_retired),
+#ifdef VK_RETIRED_BRANCH
+	VK_WATCH(VK_RETIRED_BRANCH, VK_RETIRED_PARAMS, vk_on_retired_branch),
+#endif
+	VK_REDIRECT("kvm_pmu_rdpmc", "vip", vk_on_rdpmc),
+	VK_REDIRECT("kvm_pmu_set_msr", "vm", vk_on_set),
+	VK_REDIRECT("kvm_pmu_get_msr", "vm", vk_on_get),
+	VK_REDIRECT("kvm_pmu_is_valid_msr", "vi", vk_on_is_valid),
+	VK_REDIRECT("kvm_cpuid", "vppppi", vk_on_cpuid),
 };
 
 static int vk_arch_hook(void)

@@ -12,12 +12,21 @@
 #include <linux/module.h>
 #include <linux/perf_event.h>
 
+#include "arch.h"
 #include "compat.h"
 #include "hook.h"
 #include "vpmu_kvm.h"
 
-static int (*vk_kvm_get_msr)(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host);
-static int (*vk_kvm_set_msr)(struct kvm_vcpu *vcpu, u32 index, u64 data, bool host);
+DEFINE_STATIC_CALL_NULL(vk_kvm_get_any, vk_any_get_fn);
+DEFINE_STATIC_CALL_NULL(vk_kvm_set_any, vk_any_set_fn);
+
+/* kvm_intel.ko has the first two, which is there when a VM is. */
+static const struct vk_function vk_intel_functions[] = {
+	VK_FUNCTION(vk_kvm_get_cpl, "vmx_get_cpl", "v"),
+	VK_FUNCTION(vk_kvm_cache_reg, "vmx_cache_reg", "vi"),
+	VK_FUNCTION(vk_kvm_get_any, VK_GET_MSR, "vipi"),
+	VK_FUNCTION(vk_kvm_set_any, VK_SET_MSR, "vili"),
+};
 
 static bool vk_intel_is(u32 ebx)
 {
@@ -27,12 +36,8 @@ static bool vk_intel_is(u32 ebx)
 static const char *vk_intel_find_host(const struct x86_pmu_capability *host,
 				      struct vpmu_model *m)
 {
-	if (host->version < 2)
-		return "this host's CPUs have architectural perfmon of version 1, or none";
-	vk_kvm_get_msr = vk_symbol(VK_GET_MSR);
-	vk_kvm_set_msr = vk_symbol(VK_SET_MSR);
-	return vk_kvm_get_msr && vk_kvm_set_msr ? NULL :
-		"KVM's functions are not found, or kprobes are locked";
+	return host->version < 2 ?
+		"this host's CPUs have architectural perfmon of version 1, or none" : NULL;
 }
 
 /* Version 6 has selectors that today's perf does not take. */
@@ -100,7 +105,7 @@ static void vk_intel_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid 
 static int vk_debugctl_read(struct vk_vcpu *c, u64 *data, bool host)
 {
 	struct msr_data msr = { .index = VPMU_MSR_DEBUGCTL, .host_initiated = host };
-	int ret = vk_kvm_get_msr(c->vcpu, msr.index, data, host);
+	int ret = static_call(vk_kvm_get_any)(c->vcpu, msr.index, data, host);
 
 	if (ret || vk_arch_rdmsr(c, &msr))
 		return 1;
@@ -116,7 +121,7 @@ static int vk_debugctl_write(struct vk_vcpu *c, u64 data, bool host)
 	msr.data = data & ~VK_DEBUGCTL_KVM;
 	if (vk_arch_rdmsr(c, &old) || vk_arch_wrmsr(c, &msr))
 		return 1;
-	if (!vk_kvm_set_msr(c->vcpu, VPMU_MSR_DEBUGCTL, data & VK_DEBUGCTL_KVM, host))
+	if (!static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_DEBUGCTL, data & VK_DEBUGCTL_KVM, host))
 		return 0;
 	(void)vk_arch_wrmsr(c, &old);
 	return 1;
@@ -173,13 +178,13 @@ static void notrace vk_on_set(unsigned long ip, unsigned long parent, struct ftr
 }
 
 static struct vk_hook vk_intel_hooks[] = {
-	VK_REDIRECT(VK_GET_MSR, vk_on_get),
-	VK_REDIRECT(VK_SET_MSR, vk_on_set),
+	VK_REDIRECT(VK_GET_MSR, "vipi", vk_on_get),
+	VK_REDIRECT(VK_SET_MSR, "vili", vk_on_set),
 };
 
 const struct vk_vendor vk_intel = {
-	.get_cpl = "vmx_get_cpl",
-	.cache_reg = "vmx_cache_reg",
+	.functions = vk_intel_functions,
+	.n_functions = ARRAY_SIZE(vk_intel_functions),
 	.hooks = vk_intel_hooks,
 	.n_hooks = ARRAY_SIZE(vk_intel_hooks),
 	.is = vk_intel_is,

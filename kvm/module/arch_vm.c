@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "kvm.h"
 #include "vpmu-kvm-module.h"
 #include "vpmu_kvm.h"
 
@@ -82,6 +83,10 @@ static int vk_arch_decide_locked(struct kvm *kvm, struct vk_arch **a, struct vpm
 		why->what = "the guest runs already";
 		return -EBUSY;
 	}
+	if (!vm && vk_is_mediated(kvm)) {
+		why->what = vk_mediated;
+		return -EBUSY;
+	}
 	if (!vm) {
 		ret = vk_vm_give(kvm, *a, why);
 		if (ret && ret != -EEXIST) /* another decision has just been made */
@@ -134,7 +139,7 @@ static bool vk_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
 {
 	u32 eax = 0, ebx, ecx = 0, edx;
 
-	kvm_cpuid(vcpu, &eax, &ebx, &ecx, &edx, false);
+	static_call(vk_kvm_cpuid)(vcpu, &eax, &ebx, &ecx, &edx, false);
 	if (vcpu->arch.guest_state_protected)
 		why->what = "the registers of its vCPUs are encrypted";
 	else if (!vk_arch_none && !vk_arch_vendor()->is(ebx))

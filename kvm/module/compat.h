@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The differences between kernels 6.1 and 6.12, and a check that refuses all others. */
+/* The differences between kernels from 6.1 on. */
 #ifndef VPMU_KVM_COMPAT_H
 #define VPMU_KVM_COMPAT_H
 
@@ -18,30 +18,37 @@
 #error "vpmu_kvm needs a kernel with CONFIG_PERF_EVENTS"
 #endif
 
-/*
- * docs/KVM-HOST.md, "Where it hooks", lists what the module relies on inside KVM. Once
- * you have checked that against the source of another kernel, build with
- * VPMU_KVM_ANY_KERNEL=1.
- */
-#ifndef VPMU_KVM_ANY_KERNEL
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-#error "vpmu_kvm has been tried with kernels 6.1 and 6.12 only: docs/KVM-HOST.md, \"Other kernels\""
-#endif
+/* Of others the module checks at load what it can (params.h), and refuses if it cannot. */
+#define VK_KERNEL_WAS_TRIED (LINUX_VERSION_CODE < KERNEL_VERSION(7, 4, 0))
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
+#error "vpmu_kvm is for kernels 6.1 and newer: docs/KVM-HOST.md, \"Kernels\""
 #endif
 
 #include <linux/kvm_host.h>
 #include <linux/mm.h>
 
-/* KVM's parameter: can guests have KVM's own PMU at all? */
-extern bool enable_pmu;
-
-/* KVM exports it, and no header that is installed declares it. */
-bool kvm_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *edx, bool exact_only);
+/* The older one has no second parameter, and does not mind one. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define VK_KICK		"__kvm_vcpu_kick"
+#define VK_KICK_PARAMS	"vi"
+#else
+#define VK_KICK		"kvm_vcpu_kick"
+#define VK_KICK_PARAMS	"v"
+#endif
 
 /*
  * From 6.3 on KVM keeps filters in a form of its own, in which all entries are masked
- * ones.
+ * ones; since 7.3 it does so in private, and params.h checks this.
  */
+#define VK_FILTER_IS_PRIVATE (LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0))
+#define VK_FILTER_MEMBERS "iiiiiippa"
+#if VK_FILTER_IS_PRIVATE
+struct kvm_x86_pmu_event_filter {
+	u32 action, nevents, fixed_counter_bitmap, flags, nr_includes, nr_excludes;
+	u64 *includes, *excludes;
+	u64 events[];
+};
+#endif
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 typedef struct kvm_x86_pmu_event_filter vk_kvm_filter;
 #define vk_filter_flags(filter) 1u /* VPMU_FILTER_MASKED */
@@ -51,15 +58,46 @@ typedef struct kvm_pmu_event_filter vk_kvm_filter;
 #endif
 
 /*
- * What kvm_pmu_trigger_event() is told: until 6.11 an event of perf's, since then the event
- * select of the host's perf, that of retired branches (AMD C2H, Intel C4H) or of instructions.
+ * KVM says that it has executed an instruction for the guest, and whether that was a branch:
+ * until 6.11 by an event of perf's, until 6.17 by the event select of the host's perf (retired
+ * branches: AMD C2H, Intel C4H), and since then by two functions.
  */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define VK_RETIRED	"kvm_pmu_instruction_retired"
+#define VK_RETIRED_BRANCH "kvm_pmu_branch_retired"
+#define VK_RETIRED_PARAMS "v"
+#define vk_is_branch(what) false
+#else
+#define VK_RETIRED	"kvm_pmu_trigger_event"
+#define VK_RETIRED_PARAMS "vl"
 static inline bool vk_is_branch(u64 what)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 	return what == PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
 #else
 	return (what & 0xff) == 0xc2 || (what & 0xff) == 0xc4;
+#endif
+}
+#endif
+
+/* While such a VM lives, perf makes no other events that count in guests. */
+static inline bool vk_is_mediated(const struct kvm *kvm)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	return kvm->arch.created_mediated_pmu;
+#else
+	return false;
+#endif
+}
+
+static inline void vk_hrtimer_init(struct hrtimer *timer,
+				   enum hrtimer_restart (*function)(struct hrtimer *timer))
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	timer->function = function;
 #endif
 }
 
@@ -72,6 +110,12 @@ static inline bool vk_is_branch(u64 what)
 #define VK_SET_MSR	"kvm_set_msr_ignored_check"
 #else
 #define VK_SET_MSR	"__kvm_set_msr"
+#endif
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define VK_REG_CR4	VCPU_REG_CR4
+#else
+#define VK_REG_CR4	VCPU_EXREG_CR4
 #endif
 
 /* A KVM that is built without SMM does not define this flag. */

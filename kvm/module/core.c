@@ -4,4 +4,7 @@
  * its files, and Kbuild needs no list of them. ./build writes core-list.h. The module
  * calls only the public functions of include/vpmu.
  */
+#include <linux/types.h>
+#undef READ /* the events' models have one of their own */
+
 #include "core-list.h"

@@ -10,6 +10,7 @@
 #include <linux/miscdevice.h>
 #include <linux/uaccess.h>
 
+#include "kvm.h"
 #include "vpmu-kvm-module.h"
 #include "vpmu_kvm.h"
 
@@ -46,7 +47,7 @@ static int vk_do_file(unsigned int cmd, union vk_io *io, struct vpmu_error *why)
 		why->what = "no such file is open";
 		return -EBADF;
 	}
-	if (!file_is_kvm(file))
+	if (!static_call(vk_kvm_owns_file)(file))
 		why->what = "this is no file of a VM";
 	else
 		ret = vk_do(cmd, file->private_data, io, why);

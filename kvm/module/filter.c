@@ -8,12 +8,13 @@
 #include <linux/string.h>
 
 #include "compat.h"
+#include "kvm.h"
 #include "vpmu_kvm.h"
 
 bool vk_vmm_declines(const struct kvm *kvm)
 {
 	/* With enable_pmu=0 every VM looks like this, although no VMM asked for it. */
-	return enable_pmu && !kvm->arch.enable_pmu;
+	return *vk_kvm_enable_pmu && !kvm->arch.enable_pmu;
 }
 
 static bool vk_filter_equal(const struct vpmu_filter *ours, const vk_kvm_filter *kvms)

@@ -23,6 +23,7 @@
 
 #include "compat.h"
 #include "hook.h"
+#include "kvm.h"
 #include "vpmu_kvm.h"
 
 #define VK_ENOSYS	(-(long)VPMU_PV_ENOSYS)
@@ -65,7 +66,7 @@ static int vk_emulate_hypercall(struct kvm_vcpu *vcpu)
 		.arg = { regs[VCPU_REGS_RBX], regs[VCPU_REGS_RCX], regs[VCPU_REGS_RDX],
 			 regs[VCPU_REGS_RSI] },
 	};
-	int ret = kvm_emulate_hypercall(vcpu);
+	int ret = static_call(vk_kvm_emulate_hypercall)(vcpu);
 
 	/* KVM answers -1000 to ring 0 only, in 32 or 64 bits by the guest's mode. */
 	call.long_mode = regs[VCPU_REGS_RAX] == (unsigned long)VK_ENOSYS;
@@ -149,10 +150,10 @@ static void notrace vk_on_destroy(unsigned long ip, unsigned long parent,
 enum { VK_DESTROY, VK_EVENT, VK_RUN, VK_HYPERCALL };
 
 static struct vk_hook vk_hooks[] = { /* registered in this order, removed in the reverse one */
-	[VK_DESTROY] = VK_WATCH("kvm_arch_destroy_vm", vk_on_destroy),
-	[VK_EVENT] = VK_REDIRECT("kvm_pmu_handle_event", vk_on_event),
-	[VK_RUN] = VK_WATCH("kvm_arch_vcpu_ioctl_run", vk_on_run),
-	[VK_HYPERCALL] = VK_REDIRECT("kvm_emulate_hypercall", vk_on_hypercall),
+	[VK_DESTROY] = VK_WATCH("kvm_arch_destroy_vm", "k", vk_on_destroy),
+	[VK_EVENT] = VK_REDIRECT("kvm_pmu_handle_event", "v", vk_on_event),
+	[VK_RUN] = VK_WATCH("kvm_arch_vcpu_ioctl_run", "v", vk_on_run),
+	[VK_HYPERCALL] = VK_REDIRECT("kvm_emulate_hypercall", "v", vk_on_hypercall),
 };
 
 void vk_unhook(void)

@@ -6,7 +6,7 @@
 #include <linux/ftrace.h>
 
 struct vk_hook {
-	const char *name;            /* of KVM's function */
+	const char *name, *params;   /* of KVM's function, as vk_check_params() has them */
 	ftrace_func_t func;
 	unsigned long flags;         /* of ops, to begin with */
 	struct ftrace_ops ops;
@@ -15,9 +15,10 @@ struct vk_hook {
 
 /* The callback only looks, or it may redirect the call to a function of the same type. */
 #define VK_WATCHES	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT)
-#define VK_WATCH(function, callback) { (function), (callback), VK_WATCHES }
-#define VK_REDIRECT(function, callback) \
-	{ (function), (callback), VK_WATCHES | FTRACE_OPS_FL_IPMODIFY }
+#define VK_WATCH(function, params, callback) \
+	{ (function), (params), (callback), VK_WATCHES }
+#define VK_REDIRECT(function, params, callback) \
+	{ (function), (params), (callback), VK_WATCHES | FTRACE_OPS_FL_IPMODIFY }
 
 /**
  * Register hooks in the table's order. Returns 0, or a negative errno after a pr_err; then

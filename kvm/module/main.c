@@ -7,6 +7,7 @@
 #include <asm/processor.h>
 
 #include "compat.h"
+#include "kvm.h"
 #include "selftest.h"
 #include "vpmu_kvm.h"
 
@@ -100,8 +101,9 @@ static int vk_check_host(void)
 	}
 	ret = vk_perf_probe();
 	if (ret)
-		pr_err("this host's perf cannot count instructions (%d): without a PMU of its own "
-		       "it has none to share; try perf stat -e instructions true\n", ret);
+		pr_err("this host's perf cannot count instructions of guests (%d): it has no PMU "
+		       "to share (try perf stat -e instructions true), or a VM has KVM's mediated "
+		       "one\n", ret);
 	return ret ? ret : vk_check_limits();
 }
 
@@ -113,7 +115,7 @@ static int __init vk_init(void)
 		pr_err("self-test failed (%d), not loaded\n", ret);
 		return ret;
 	}
-	ret = vk_check_host();
+	ret = vk_kvm_init() ?: vk_check_host();
 	if (ret)
 		return ret;
 	vk_threads_init();

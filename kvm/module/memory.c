@@ -10,6 +10,7 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
+#include "kvm.h"
 #include "vpmu_kvm.h"
 
 /* A mapped page. Several maps may refer to the same page. */
@@ -21,7 +22,7 @@ struct vk_map {
 
 static bool vk_running(const struct vk_vcpu *c)
 {
-	return c->vcpu && kvm_get_running_vcpu() == c->vcpu;
+	return c->vcpu && static_call(vk_kvm_running_vcpu)() == c->vcpu;
 }
 
 /*
@@ -64,7 +65,7 @@ static void vk_log_dirty(struct vk_vcpu *c, gfn_t gfn)
 void vk_flush_dirty(struct vk_vcpu *c)
 {
 	while (c->n_dirty)
-		kvm_vcpu_mark_page_dirty(c->vcpu, c->dirty[--c->n_dirty]);
+		static_call(vk_kvm_mark_page_dirty)(c->vcpu, c->dirty[--c->n_dirty]);
 }
 
 int vk_gpa_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
@@ -75,7 +76,7 @@ int vk_gpa_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
 	if (vk_fails())
 		return -VPMU_EFAULT;
 	vk_memory_begin(c);
-	ret = kvm_vcpu_read_guest(c->vcpu, gpa, buf, size);
+	ret = static_call(vk_kvm_read_guest)(c->vcpu, gpa, buf, size);
 	vk_memory_end(c);
 	return ret ? -VPMU_EFAULT : 0;
 }
@@ -83,7 +84,7 @@ int vk_gpa_read(void *ctx, uint64_t gpa, void *buf, uint32_t size)
 /* Writes within one page. KVM gives no address where the guest may not write. */
 static int vk_write_page(struct vk_vcpu *c, gpa_t gpa, const void *buf, unsigned long size)
 {
-	unsigned long hva = kvm_vcpu_gfn_to_hva(c->vcpu, gpa >> PAGE_SHIFT);
+	unsigned long hva = static_call(vk_kvm_gfn_to_hva)(c->vcpu, gpa >> PAGE_SHIFT);
 
 	if (kvm_is_error_hva(hva) ||
 	    __copy_to_user((void __user *)(hva + offset_in_page(gpa)), buf, size))
@@ -121,7 +122,7 @@ static unsigned long vk_map_key(const void *at)
 void *vk_gpa_map(void *ctx, uint64_t gpa, uint32_t size)
 {
 	struct vk_vcpu *c = ctx;
-	unsigned long hva = kvm_vcpu_gfn_to_hva(c->vcpu, gpa >> PAGE_SHIFT);
+	unsigned long hva = static_call(vk_kvm_gfn_to_hva)(c->vcpu, gpa >> PAGE_SHIFT);
 	struct vk_map *m;
 	bool pinned;
 	void *at;

@@ -17,6 +17,7 @@
  */
 #include <linux/perf_event.h>
 
+#include "kvm.h"
 #include "vpmu_kvm.h"
 
 #include "trace.h"
@@ -104,7 +105,7 @@ static bool vk_cpu_lacks(const struct vpmu_event_attr *attr)
 
 	if (vk_model->vendor != VPMU_VENDOR_INTEL)
 		return false;
-	perf_get_x86_pmu_capability(&cap);
+	static_call(vk_host_pmu)(&cap);
 	for (i = 0; i < VPMU_ARCH_EVENTS; i++)
 		if (cap.events_mask >> i & 1 && (attr->select & 0xffff) == vpmu_arch_event[i])
 			return true;

@@ -3,6 +3,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include "hook.h"
+#include "params.h"
 
 static void vk_hook_off(struct vk_hook *h)
 {
@@ -15,12 +16,16 @@ static void vk_hook_off(struct vk_hook *h)
 
 static int vk_hook_on(struct vk_hook *h)
 {
-	int ret;
+	int ret = vk_check_params(h->name, h->params);
 
+	if (ret) {
+		pr_err("this kernel's KVM has other parameters of %s, or does not tell: "
+		       "docs/KVM-HOST.md names the kernels that were tried\n", h->name);
+		return -EOPNOTSUPP;
+	}
 	/* Ftrace leaves pointers to what it has freed after the last time. */
 	h->ops = (struct ftrace_ops){ .func = h->func, .flags = h->flags };
 	ret = ftrace_set_filter(&h->ops, (unsigned char *)h->name, strlen(h->name), 0);
-
 	if (ret) {
 		pr_err("this kernel's KVM has no function %s that ftrace could hook (%d): "
 		       "docs/KVM-HOST.md names the kernels that were tried\n", h->name, ret);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Requests of services, and a vCPU's state that decides about them. */
 #include "compat.h"
+#include "kvm.h"
 #include "vpmu_kvm.h"
 
 void vk_ask(struct vk_vcpu *c, int why, bool wake)
@@ -21,7 +22,7 @@ void vk_ask(struct vk_vcpu *c, int why, bool wake)
 		 */
 		smp_mb__after_atomic();
 		if (wake || READ_ONCE(c->vcpu->mode) == IN_GUEST_MODE)
-			kvm_vcpu_kick(c->vcpu);
+			static_call(vk_kvm_kick)(c->vcpu, false);
 	}
 	raw_spin_unlock_irqrestore(&c->lock, flags);
 }
@@ -57,8 +58,7 @@ void vk_requests_init(struct vk_vcpu *c)
 {
 	raw_spin_lock_init(&c->lock);
 	init_irq_work(&c->kick, vk_kick_work);
-	hrtimer_init(&c->slice, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	c->slice.function = vk_slice_over;
+	vk_hrtimer_init(&c->slice, vk_slice_over);
 }
 
 /* In SMM, and while a vCPU runs a nested guest, its CR0 is not that of its system. */

@@ -266,12 +266,16 @@ struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
 	return c;
 }
 
+const char vk_mediated[] = "KVM has given it the mediated PMU (enable_mediated_pmu)";
+
 bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why)
 {
 	if (vk_opt_in)
 		why->what = "its VMM has not asked for one, which opt_in demands";
 	else if (vk_vmm_declines(kvm))
 		why->what = "its VMM has taken the PMU away (KVM_CAP_PMU_CAPABILITY)";
+	else if (vk_is_mediated(kvm))
+		why->what = vk_mediated;
 	return !why->what;
 }
 

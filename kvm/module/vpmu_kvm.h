@@ -109,15 +109,12 @@ struct vk_arch {
 	const struct vk_vendor *vendor;
 	u8 version, n_gp, n_fixed;
 	u64 capabilities;
-	/* KVM's module for this CPU has these; the second one may be NULL. */
-	int (*get_cpl)(struct kvm_vcpu *vcpu);
-	void (*cache_reg)(struct kvm_vcpu *vcpu, enum kvm_reg reg);
 };
 
 /* AMD's and Intel's PMUs differ in these. */
 struct vk_vendor {
-	/* Functions of KVM's module for this CPU; NULL: KVM knows CR4 without asking. */
-	const char *get_cpl, *cache_reg;
+	const struct vk_function *functions; /* of KVM, found once there is a VM */
+	unsigned int n_functions;
 	struct vk_hook *hooks;       /* registered before arch_hook.c's */
 	unsigned int n_hooks;
 	/* Does leaf 0's EBX belong to it? */
@@ -290,6 +287,9 @@ int vk_vm_give(struct kvm *kvm, struct vk_arch *arch, struct vpmu_error *why);
 struct vk_vcpu *vk_vcpu_new(struct vk_vm *vm, struct kvm_vcpu *vcpu, bool bind,
 			    struct vpmu_error *why);
 
+/** Why a VM with KVM's mediated PMU (vk_is_mediated()) has none of ours. */
+extern const char vk_mediated[];
+
 /** May a VM that is not known yet have a PMU? If not, @why gives the reason. */
 bool vk_may_have(const struct kvm *kvm, struct vpmu_error *why);
 
@@ -430,9 +430,6 @@ struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu);
 extern const struct vk_vendor vk_amd, vk_intel;
 
 /* arch.c: the architectural PMU. All may sleep, unless noted. */
-
-/** The address of a function that KVM does not export, to call it; or NULL. */
-void *vk_symbol(const char *name);
 
 /** The host's, once vk_arch_find_host() has returned NULL. Does not sleep. */
 const struct vk_vendor *vk_arch_vendor(void);

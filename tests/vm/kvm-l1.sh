@@ -150,7 +150,7 @@ t_state() {
 t_faults() {
 	local status=0 kvm=$FAULTY
 	t_unload >/dev/null
-	refuse 'with a fault' "this host's perf cannot count instructions (-28)" fail_nth=1
+	refuse 'with a fault' "this host's perf cannot count instructions of guests (-28)" fail_nth=1
 	load
 	timeout -k 5 600 python3 "$VPMU_ROOT/tests/vm/kvm_faults.py" "${bare[@]}" \
 		-kernel "$VPMU_BUILD/bare/faults" >faults.out 2>&1 || status=$?
@@ -313,7 +313,7 @@ t_locked() {
 }
 
 t_no_pmu() {
-	refuse PMU "this host's perf cannot count instructions (-2)"
+	refuse PMU "this host's perf cannot count instructions of guests (-2)"
 }
 
 # L1's KVM has a vPMU; a guest with --pmu pv has ours alone, as perf's PMU "cpu".

@@ -5,8 +5,8 @@
 #
 # The architectural PMU that vpmu_kvm.ko serves in place of KVM's own: L1 is Debian's kernel
 # with the module, L2 Debian's kernel without any driver, and unmodified perf; on kvm_amd and
-# on kvm_intel. SOAK=1 does all of it on both kernels, with every check of their memory;
-# SEED=N and TURNS=N are of the hostile guest, MAKERS and CASES choose.
+# on kvm_intel. SOAK=1 does all of it on 6.1, 6.12 and the newest kernel, with every check of
+# their memory; SEED=N and TURNS=N are of the hostile guest, MAKERS, SUITES and CASES choose.
 set -uo pipefail
 export L1_LIMIT=${L1_LIMIT:-2500} L2_LIMIT=${L2_LIMIT:-900}
 # shellcheck disable=SC1091 # beside this file
@@ -44,13 +44,13 @@ if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
 	round amd bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest foreign lost told fuzz}
 	# shellcheck disable=SC2086 # words are meant
-	round intel bookworm panic_on_warn=1 3000 ${CASES:-vmm guest fuzz}
+	round intel trixie-backports panic_on_warn=1 3000 ${CASES:-vmm guest fuzz}
 	exit 0
 fi
 all='vmm tool kut guest own foreign lost told two deep storm fuzz'
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
 for maker in amd intel; do
-	for suite in bookworm bookworm-backports; do
+	for suite in ${SUITES:-bookworm bookworm-backports trixie-backports}; do
 		# shellcheck disable=SC2086 # words are meant
 		round $maker "$suite" "$strict" 100000 ${CASES:-$all}
 	done

@@ -5,8 +5,8 @@
 #
 # The paravirtual PMU on a stock KVM: L1 is Debian's kernel with vpmu_kvm.ko, whose perf
 # counts on the PMU that QEMU executes; L2 is Debian's kernel with vpmu_guest.ko, and
-# unmodified perf. SOAK=1 does it all on both kernels, the newer one with every check of
-# its memory; TURNS=N and SEED=N are of the hostile guest.
+# unmodified perf. SOAK=1 does it all on 6.1, 6.12 and the newest kernel, these with every check
+# of their memory; TURNS=N and SEED=N are of the hostile guest.
 set -uo pipefail
 # t-kvm-user.sh explains the limits.
 export L1_LIMIT=${L1_LIMIT:-3000} L2_LIMIT=${L2_LIMIT:-1000} TOP='-c 1000003'
@@ -49,7 +49,7 @@ if [ -z "${SOAK:-}" ]; then
 	round none none bookworm '' 0 '' no_pmu error
 	round vpmu arch bookworm kvm.enable_pmu=1 0 '' alone
 	round 6.1 arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved rates leave faults unload
-	l1_cpu=SapphireRapids round vmx arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved unload
+	l1_cpu=SapphireRapids round 7.x/vmx arch trixie-backports '' 300 'loaded exact sampling' load perf hostile state moved unload
 	exit 0
 fi
 all='loaded default exact ways process sampling top reload hotplug'
@@ -64,4 +64,6 @@ round 6.1 arch bookworm '' 20000 "$all" load perf two hostile state moved leave 
 l1_cpu=SapphireRapids round 6.1/vmx arch bookworm '' 20000 "$all" load perf two hostile state moved leave refused faults unload
 l1_cpu=Icelake-Server round 6.12/vmx arch bookworm-backports "$strict" 20000 "$all" load perf two hostile state moved leave refused faults unload
 round 6.12 arch bookworm-backports "$strict" 20000 "$all" load perf two hostile state moved leave refused faults unload
+round 7.x arch trixie-backports "$strict" 20000 "$all" load perf two hostile state moved leave refused faults unload
+l1_cpu=SapphireRapids round 7.x/vmx arch trixie-backports '' 20000 "$all" load perf two hostile state moved leave refused faults unload
 exit 0

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* KVM's functions that only the architectural PMU calls. */
+#ifndef VPMU_KVM_ARCH_H
+#define VPMU_KVM_ARCH_H
+
+#include "kvm.h"
+
+/* Found when the module is loaded. */
+DECLARE_STATIC_CALL(vk_kvm_deliver_pmi, vk_void_fn);
+DECLARE_STATIC_CALL(vk_kvm_process_nmi, vk_void_fn);
+
+/* Found by vk_vendor.functions. The second is none on AMD's hosts. */
+DECLARE_STATIC_CALL(vk_kvm_get_cpl, vk_int_fn);
+DECLARE_STATIC_CALL(vk_kvm_cache_reg, vk_cache_reg_fn);
+
+#endif /* VPMU_KVM_ARCH_H */

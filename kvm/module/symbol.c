@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Looks up addresses by name. */
+#include <linux/kprobes.h>
+#include <linux/module.h>
+
+#include "symbol.h"
+
+void *vk_exported(const char *name)
+{
+	void *at = __symbol_get(name);
+
+	if (at)
+		__symbol_put(name);
+	return at;
+}
+
+void *vk_symbol(const char *name)
+{
+	struct kprobe kp = { .symbol_name = name };
+	void *at = vk_exported(name);
+
+	if (at)
+		return at;
+	if (register_kprobe(&kp))
+		return NULL;
+	unregister_kprobe(&kp);
+	return kp.addr;
+}
