@@ -26,7 +26,7 @@ echo "# SEED=$SEED"
 
 # round MAKER SUITE PARAMETERS TURNS CASE...
 round() {
-	local name=$2 cpu=EPYC-Milan suite=$2 parameters=$3 module driver
+	local name=$2 cpu=${CPU:-EPYC-Milan} suite=$2 parameters=$3 module driver
 	local -x TURNS=${TURNS:-$4}
 	[[ ${MAKERS:-amd intel} == *$1* ]] || return 0
 	[ "$1" = amd ] || cpu=SapphireRapids name=$2/$1
@@ -45,6 +45,7 @@ if [ -z "${SOAK:-}" ]; then
 	round amd bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest foreign lost told fuzz}
 	# shellcheck disable=SC2086 # words are meant
 	round intel trixie-backports panic_on_warn=1 3000 ${CASES:-vmm guest fuzz}
+	[ -n "${CASES:-}" ] || CPU=EPYC-Genoa round amd trixie-backports panic_on_warn=1 0 mediated
 	exit 0
 fi
 all='vmm tool kut guest own foreign lost told two deep storm fuzz'
@@ -55,4 +56,5 @@ for maker in amd intel; do
 		round $maker "$suite" "$strict" 100000 ${CASES:-$all}
 	done
 done
+[ -n "${CASES:-}" ] || CPU=EPYC-Genoa round amd trixie-backports "$strict" 0 mediated
 exit 0
