@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The hooks, and the calls of functions that no header declares, rely on the parameters that
- * those functions have; and so does whoever reads a structure that none declares. The kernel carries them in its BTF, which newer ones let modules read.
+ * those functions have, and readers of a structure that none declares on its members. The
+ * kernel has all of them in its BTF, which newer ones let modules read.
  */
 #include <linux/btf.h>
 #include <linux/module.h>

@@ -12,7 +12,8 @@ void vk_params_init(void);
 /**
  * Compare the parameters of a function of the kernel or of KVM with @params, a letter for
  * each: v a vCPU, k a VM, m a struct msr_data, p another pointer, a an array, i a word of 32
- * bits or less, l one of 64 bits. NULL: the compiler has compared them. Returns 0, or -EPROTO. May sleep.
+ * bits or less, l one of 64 bits. NULL: the compiler has compared them. Returns 0, or
+ * -EPROTO. May sleep.
  * Source: BTF, as Documentation/bpf/btf.rst of the kernel describes it.
  */
 int vk_check_params(const char *function, const char *params);
