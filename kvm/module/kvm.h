@@ -3,8 +3,7 @@
  * KVM's functions that the module calls. Since 6.18 kernels export them to KVM's own modules
  * only, and some were never exported, so none is linked: each is looked up by its name and
  * becomes a static call. That is a direct one. With CONFIG_X86_KERNEL_IBT an indirect call
- * would have to meet an ENDBR64, which the kernel takes from functions whose address nobody
- * has.
+ * has to meet an ENDBR64, and the kernel removes it from functions that nobody points to.
  */
 #ifndef VPMU_KVM_KVM_H
 #define VPMU_KVM_KVM_H
