@@ -67,6 +67,51 @@ void own_stack(unsigned int vector, bool own)
 	idt[vector][4] = own;
 }
 
+bool quiet;
+
+static void print_both(uint64_t n)
+{
+	print_number(n, 10);
+	print(" (0x");
+	print_number(n, 16);
+	print(")");
+}
+
+void expect(const char *name, uint64_t value, uint64_t want)
+{
+	if (quiet && value == want)
+		return;
+	print(value == want ? "ok " : "not ok ");
+	print(name);
+	if (value != want) {
+		print(": ");
+		print_both(value);
+		print(", not ");
+		print_both(want);
+	}
+	print("\n");
+}
+
+static uint64_t state = 1;
+
+void any_from(uint64_t seed)
+{
+	state = seed * 0x9e3779b97f4a7c15ull | 1;
+}
+
+uint64_t any(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state * 0x2545f4914f6cdd1dull;
+}
+
+uint64_t below(uint32_t n)
+{
+	return (any() >> 32) % n;
+}
+
 static void ap_send(uint32_t value)
 {
 	apic_write(APIC_ICR_HIGH, 1u << 24);

@@ -58,6 +58,13 @@ void print_number(uint64_t n, unsigned int base);
 uint64_t option(const char *line, const char *name, uint64_t otherwise);
 void gate(unsigned int vector, const void *handler);
 void own_stack(unsigned int vector, bool own);
+/* A line: whether @value is what is wanted; none if it is, and @quiet. */
+extern bool quiet;
+void expect(const char *name, uint64_t value, uint64_t want);
+/* Random numbers, the same ones from the same seed; below @n. */
+void any_from(uint64_t seed);
+uint64_t any(void);
+uint64_t below(uint32_t n);
 /* CPU 1: code for real mode is copied to @at, a page below 1 MiB, and begins there. */
 void ap_start(uint32_t at, const char *code, const char *end);
 void ap_stop(void); /* INIT: it waits for a start */

@@ -71,7 +71,7 @@ static void found(const char *what, uint64_t value, uint64_t want)
 	print("\n");
 }
 
-static void expect(const char *name, const char *what, uint64_t value, uint64_t want)
+static void expect_in(const char *name, const char *what, uint64_t value, uint64_t want)
 {
 	verdict(value == want, name);
 	if (value != want)
@@ -194,7 +194,7 @@ static void check_mode(const struct mode *m)
 	print("# ");
 	print_number(n, 10);
 	print(" events\n");
-	expect(m->name, "the count", run(m, 0), n);
+	expect_in(m->name, "the count", run(m, 0), n);
 
 	for (const struct step *s = path; s < path_end && !what; s++) {
 		if (m->branches && !s->branch)
@@ -243,18 +243,18 @@ static void check_lvtpc(void)
 {
 	uint64_t at = nops(VECTOR_PMI, 5);
 
-	expect("fixed vector, number", "PMIs", pmi.n, 1);
-	expect("fixed vector, address", "RIP", pmi.rip, at + 4);
-	expect("fixed vector, mask", "LVTPC", pmi.lvtpc, VECTOR_PMI | masked());
+	expect_in("fixed vector, number", "PMIs", pmi.n, 1);
+	expect_in("fixed vector, address", "RIP", pmi.rip, at + 4);
+	expect_in("fixed vector, mask", "LVTPC", pmi.lvtpc, VECTOR_PMI | masked());
 	nops(LVT_NMI | LVT_MASKED, 5);
-	expect("masked", "PMIs", pmi.n, 0);
+	expect_in("masked", "PMIs", pmi.n, 0);
 	if (version > 1)
-		expect("masked, status", "GLOBAL_STATUS", get(MSR_STATUS) & 1, 1);
+		expect_in("masked, status", "GLOBAL_STATUS", get(MSR_STATUS) & 1, 1);
 	apic_write(APIC_LVTPC, LVT_NMI);
 	asm volatile("nop; nop; nop");
-	expect("masked, not kept", "PMIs", pmi.n, 0);
+	expect_in("masked, not kept", "PMIs", pmi.n, 0);
 	nops(VECTOR_PMI, 5000);
-	expect("no overflow", "PMIs", pmi.n, 0);
+	expect_in("no overflow", "PMIs", pmi.n, 0);
 	off();
 }
 
@@ -275,8 +275,8 @@ static void check_hlt(void)
 		     "1:"
 		     : "=&r" (at)
 		     : "c" (reg(MSR_EVTSEL0)), "a" (EVTSEL_ON | 0xc0), "d" (0) : "memory");
-	expect("HLT, number", "PMIs", pmi.n, 1);
-	expect("HLT, address", "RIP", pmi.rip, at);
+	expect_in("HLT, number", "PMIs", pmi.n, 1);
+	expect_in("HLT, address", "RIP", pmi.rip, at);
 	off();
 }
 
@@ -294,14 +294,14 @@ static uint8_t cmos(bool write, uint8_t value)
 
 static void check_after_reset(void)
 {
-	expect("RESET, PERFEVTSEL0", "it", get(MSR_EVTSEL0), 0);
-	expect("RESET, PMC0", "it", get(MSR_PMC0), 0);
+	expect_in("RESET, PERFEVTSEL0", "it", get(MSR_EVTSEL0), 0);
+	expect_in("RESET, PMC0", "it", get(MSR_PMC0), 0);
 	if (fixed) {
-		expect("RESET, FIXED_CTR_CTRL", "it", get(MSR_FIXED_CTRL), 0);
-		expect("RESET, FIXED_CTR0", "it", get(MSR_FIXED0), 0);
+		expect_in("RESET, FIXED_CTR_CTRL", "it", get(MSR_FIXED_CTRL), 0);
+		expect_in("RESET, FIXED_CTR0", "it", get(MSR_FIXED0), 0);
 	}
 	if (version > 1)
-		expect("RESET, GLOBAL_STATUS", "it", get(MSR_STATUS), 0);
+		expect_in("RESET, GLOBAL_STATUS", "it", get(MSR_STATUS), 0);
 }
 
 static void reset(void)
@@ -376,10 +376,10 @@ static void check_init(void)
 	if (fixed)
 		ap(2, MSR_FIXED0 + 1, 0x7654321);
 	start_ap();
-	expect("INIT keeps PMC1", "it", ap(1, reg(MSR_PMC0 + 1), 0), 0x1234567);
-	expect("INIT keeps PERFEVTSEL1", "it", ap(1, reg(MSR_EVTSEL0 + 1), 0), 0x130000 | 0xc0);
+	expect_in("INIT keeps PMC1", "it", ap(1, reg(MSR_PMC0 + 1), 0), 0x1234567);
+	expect_in("INIT keeps PERFEVTSEL1", "it", ap(1, reg(MSR_EVTSEL0 + 1), 0), 0x130000 | 0xc0);
 	if (fixed)
-		expect("INIT keeps FIXED_CTR1", "it", ap(1, MSR_FIXED0 + 1, 0), 0x7654321);
+		expect_in("INIT keeps FIXED_CTR1", "it", ap(1, MSR_FIXED0 + 1, 0), 0x7654321);
 }
 
 static void set_up(void)

@@ -8,21 +8,6 @@
  */
 #include "bare.h"
 
-static uint64_t state;
-
-static uint64_t any(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545f4914f6cdd1dull;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (any() >> 32) % n;
-}
-
 static uint64_t n_pmis, n_faults, n_done;
 
 static uint32_t pmu_msr(void)
@@ -313,7 +298,7 @@ int main(const char *line)
 
 	asm volatile("cpuid" : "+a" (eax), "=b" (ebx), "+c" (ecx), "=d" (edx));
 	amd = ebx == 0x68747541; /* "Auth" */
-	state = option(line, "seed", 1) * 0x9e3779b97f4a7c15ull + 1;
+	any_from(option(line, "seed", 1));
 	/* A handler's faults end the blocking of NMIs: they nest, on one stack. */
 	own_stack(2, false);
 	*(volatile uint16_t *)0x38000 = 0xaa0f; /* an SMI finds RSM */

@@ -40,26 +40,13 @@
 /* Places of 64 KiB each that the host may write, or that are no RAM. */
 static const uint16_t open_halves[] = { 0, 1, 2, 3, 4, 5, 8, 0xa, 0xb, 0x80, 0xff };
 
-static uint64_t state, seed;
+static uint64_t seed;
 static volatile uint64_t n_hits;
 static uint64_t n_calls, n_done;
 
 /* The struct whose address rings the doorbell; the second vCPU has its own. */
 static struct vpmu_pv_call ring __attribute__((aligned(32)));
 static bool bell;
-
-static uint64_t any(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545f4914f6cdd1dull;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (any() >> 32) % n;
-}
 
 static int64_t ring_at(uint64_t gpa)
 {
@@ -677,7 +664,7 @@ int main(const char *line)
 	bell = option(line, "bell", 0);
 	count = known_again();
 	seed = option(line, "seed", 1);
-	state = seed * 2 + 1;
+	any_from(seed);
 	memset((void *)(uintptr_t)ARENA, 0, ARENA_SIZE);
 	memset((void *)(uintptr_t)NAMES, 0, 0x10000);
 	fill_quiet();

@@ -55,19 +55,6 @@ static uint64_t loop(uint64_t turns, uint64_t period)
 	return both(VPMU_PV_DISABLE, 0) ? page.slot[0].count - before : 0;
 }
 
-static void expect(const char *name, uint64_t value, uint64_t want)
-{
-	print(value == want ? "ok " : "not ok ");
-	print(name);
-	if (value != want) {
-		print(": ");
-		print_number(value, 10);
-		print(", not ");
-		print_number(want, 10);
-	}
-	print("\n");
-}
-
 /* Some are lost, until they are enabled again; others go on. */
 static void lose(uint32_t lost, uint64_t turns, uint64_t none)
 {

@@ -22,7 +22,6 @@ static uint64_t buffer[1024 * RECORD / 8] __attribute__((aligned(4096)));
 enum { DS_BASE = 4, DS_INDEX, DS_MAX, DS_THRESHOLD, DS_RESET_FIXED = 16 };
 
 static volatile unsigned int n_timer, n_between, n_full, n_wrong;
-static bool quiet;
 
 static void verdict(const char *name, uint64_t value, uint64_t want)
 {
@@ -44,16 +43,6 @@ extern char loop_dec[];
 void loop(uint64_t turns);
 asm("loop: nop; nop; nop; nop; nop; nop; nop; nop\n"
     "loop_dec: dec %rdi; jnz loop; ret");
-
-static uint64_t below(uint64_t n)
-{
-	static uint64_t state = 88172645463325252ull;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (state >> 33) % n;
-}
 
 /* ---- fixed counter 0, of @rings: a record of each instruction number n * PERIOD */
 

@@ -46,7 +46,7 @@ bool on_trap(struct frame *f)
 	return true;
 }
 
-static void expect(const char *name, const char *what, int64_t value, int64_t want)
+static void expect_in(const char *name, const char *what, int64_t value, int64_t want)
 {
 	print(value == want ? "ok " : "not ok ");
 	print(name);
@@ -174,16 +174,16 @@ static void check_overflows(void)
 		if (hit.n != 1 || hit.rip != at + k - 1 || page.overflowed[0] != 1)
 			break;
 	}
-	expect("v2, overflow at each instruction", "the last that is right", k - 1, 98);
-	expect("v2, overflows", "their number", page.slot[0].overflows, 98);
+	expect_in("v2, overflow at each instruction", "the last that is right", k - 1, 98);
+	expect_in("v2, overflows", "their number", page.slot[0].overflows, 98);
 }
 
 static void check_vector(void)
 {
 	uint64_t at;
 
-	expect("v2, vector 31", "SETUP", set_up(31), -VPMU_PV_ERANGE);
-	expect("v2, vector", "SETUP", set_up(VECTOR_PMI), 0);
+	expect_in("v2, vector 31", "SETUP", set_up(31), -VPMU_PV_ERANGE);
+	expect_in("v2, vector", "SETUP", set_up(VECTOR_PMI), 0);
 	disabling(1);
 	enabling(1, 5, 50, 0);
 	batch.head.size = sizeof(batch.head) + sizeof(struct vpmu_pv_op);
@@ -191,19 +191,19 @@ static void check_vector(void)
 	asm volatile("sti");
 	at = counted();
 	asm volatile("cli");
-	expect("v2, vector, interrupts", "number", hit.n, 1);
-	expect("v2, vector, which", "it", hit.vector, VECTOR_PMI);
-	expect("v2, vector, address", "it", hit.rip - at, 49);
-	expect("v2, vector, bitmap", "it", page.overflowed[0], 1 << 5);
-	expect("v2, so far", "overflows", page.slot[5].overflows, 99);
+	expect_in("v2, vector, interrupts", "number", hit.n, 1);
+	expect_in("v2, vector, which", "it", hit.vector, VECTOR_PMI);
+	expect_in("v2, vector, address", "it", hit.rip - at, 49);
+	expect_in("v2, vector, bitmap", "it", page.overflowed[0], 1 << 5);
+	expect_in("v2, so far", "overflows", page.slot[5].overflows, 99);
 	disabling(1);
 	enabling(1, 5, 10, 20);
 	batch.head.size = sizeof(batch.head) + sizeof(struct vpmu_pv_op);
 	counted();
 	asm volatile("sti; nop; cli"); /* one came of them */
-	expect("v2, again and again", "overflows", page.slot[5].overflows,
-	       99 + 1 + (BETWEEN - 10) / 20);
-	expect("v2, back to NMI", "SETUP", set_up(0), 0);
+	expect_in("v2, again and again", "overflows", page.slot[5].overflows,
+		  99 + 1 + (BETWEEN - 10) / 20);
+	expect_in("v2, back to NMI", "SETUP", set_up(0), 0);
 }
 
 static void check_batch(void)
@@ -216,20 +216,20 @@ static void check_batch(void)
 	enabling(2, 1, 0, 0);
 	op(VPMU_PV_DISABLE, 3);
 	op(VPMU_PV_CLOSE, 2);
-	expect("v2, a batch", "answer", go(), 7);
-	expect("v2, OPEN", "result", batch.op[0].result, 0);
-	expect("v2, OPEN twice", "result", batch.op[1].result, -VPMU_PV_EEXIST);
-	expect("v2, OPEN twice, wrong", "offset", batch.op[1].wrong, 8);
-	expect("v2, no such operation", "result", batch.op[2].result, -VPMU_PV_ENOSYS);
-	expect("v2, no such slot", "result", batch.op[3].result, -VPMU_PV_EINVAL);
-	expect("v2, no such slot, wrong", "offset", batch.op[3].wrong, 12);
-	expect("v2, ENABLE", "result", batch.op[4].result, 0);
-	expect("v2, no such id", "result", batch.op[5].result, -VPMU_PV_ENOENT);
-	expect("v2, CLOSE", "result", batch.op[6].result, 0);
+	expect_in("v2, a batch", "answer", go(), 7);
+	expect_in("v2, OPEN", "result", batch.op[0].result, 0);
+	expect_in("v2, OPEN twice", "result", batch.op[1].result, -VPMU_PV_EEXIST);
+	expect_in("v2, OPEN twice, wrong", "offset", batch.op[1].wrong, 8);
+	expect_in("v2, no such operation", "result", batch.op[2].result, -VPMU_PV_ENOSYS);
+	expect_in("v2, no such slot", "result", batch.op[3].result, -VPMU_PV_EINVAL);
+	expect_in("v2, no such slot, wrong", "offset", batch.op[3].wrong, 12);
+	expect_in("v2, ENABLE", "result", batch.op[4].result, 0);
+	expect_in("v2, no such id", "result", batch.op[5].result, -VPMU_PV_ENOENT);
+	expect_in("v2, CLOSE", "result", batch.op[6].result, 0);
 	begin();
 	opening(3, VPMU_PV_TYPE_HARDWARE, 5, 0);
 	go();
-	expect("v2, what nobody counts", "result", batch.op[0].result, -VPMU_PV_ENOENT);
+	expect_in("v2, what nobody counts", "result", batch.op[0].result, -VPMU_PV_ENOENT);
 }
 
 /* A NOP after which there is a #DB. Returns the address of the next instruction. */
@@ -257,8 +257,8 @@ static void check_debug_exception(void)
 					    (uintptr_t)&records };
 	uint64_t at, turns = 1000;
 
-	expect("v2, records", "SETUP",
-	       pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_SETUP, (uintptr_t)&s, 0), 0);
+	expect_in("v2, records", "SETUP",
+		  pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_SETUP, (uintptr_t)&s, 0), 0);
 	begin();
 	opening(4, VPMU_PV_TYPE_HARDWARE, 1, VPMU_PV_EVENT_BRANCHES);
 	batch.op[0].u.open.suppress = VPMU_PV_SUPPRESS_ALL & ~VPMU_PV_CALL_STACK &
@@ -269,14 +269,14 @@ static void check_debug_exception(void)
 	go();
 	at = single_step();
 	asm volatile("1: dec %0; jnz 1b" : "+r" (turns) : : "cc");
-	expect("v2, records, overflow", "number", hit.n, 1);
-	expect("v2, records, #DB", "far branches", records.n, 2);
-	expect("v2, records, #DB", "its address", records.entry[1].from - at, 0);
-	expect("v2, records, IRET", "its target", records.entry[0].to - at, 0);
+	expect_in("v2, records, overflow", "number", hit.n, 1);
+	expect_in("v2, records, #DB", "far branches", records.n, 2);
+	expect_in("v2, records, #DB", "its address", records.entry[1].from - at, 0);
+	expect_in("v2, records, IRET", "its target", records.entry[0].to - at, 0);
 	begin();
 	op(VPMU_PV_CLOSE, 4);
 	go();
-	expect("v2, records, none", "SETUP", set_up(0), 0);
+	expect_in("v2, records, none", "SETUP", set_up(0), 0);
 }
 
 static bool host;
@@ -303,9 +303,9 @@ static void check_lost(void)
 		enabling(10 + i, i, 0, 0);
 	page.changed[0] = 0;
 	go();
-	expect("v2, to be lost", "results", results(), 0);
+	expect_in("v2, to be lost", "results", results(), 0);
 	if (host) {
-		expect("v2, not lost yet", "flags", page.slot[0].flags & 0xff02, 0);
+		expect_in("v2, not lost yet", "flags", page.slot[0].flags & 0xff02, 0);
 		tell("take\n");
 	}
 	for (i = 0; i < n; i++)
@@ -315,17 +315,17 @@ static void check_lost(void)
 	for (i = 0; i < 32; i++)
 		bits += changed >> i & 1;
 	if (host) {
-		expect("v2, lost to the host", "events", lost, 1);
-		expect("v2, lost to the host, bitmap", "it", changed, 1);
+		expect_in("v2, lost to the host", "events", lost, 1);
+		expect_in("v2, lost to the host, bitmap", "it", changed, 1);
 	} else {
-		expect("v2, lost", "as many as bits changed", lost, bits);
-		expect("v2, some lost", "they", lost > 0 && lost < n, 1);
+		expect_in("v2, lost", "as many as bits changed", lost, bits);
+		expect_in("v2, some lost", "they", lost > 0 && lost < n, 1);
 	}
 	begin();
 	for (i = 0; i < n; i++)
 		op(VPMU_PV_CLOSE, 10 + i);
 	go();
-	expect("v2, lost and closed", "results", results(), 0);
+	expect_in("v2, lost and closed", "results", results(), 0);
 }
 
 static void version_2(void)
@@ -333,34 +333,34 @@ static void version_2(void)
 	uint32_t base = pv_base("VPMUforGuest"), a, b, c, d;
 
 	cpuid(base + VPMU_CPUID_FEATURES, &a, &b, &c, &d);
-	expect("v2, feature", "bit", !!(a & VPMU_CPUID_FEATURE_PV), 1);
+	expect_in("v2, feature", "bit", !!(a & VPMU_CPUID_FEATURE_PV), 1);
 	cpuid(base + VPMU_CPUID_PV, &a, &b, &c, &d);
-	expect("v2, CPUID", "version", a & 0xff, 2);
-	expect("v2, number", "it", d, VPMU_PV_HYPERCALL);
-	expect("v2, VERSION", "magic", pv_call(VPMU_PV_HYPERCALL, 0, 0, 0), VPMU_PV_MAGIC);
-	expect("v2, VERSION, EAX", "it", pv_call(VPMU_PV_HYPERCALL, 0, 1, 0), a);
-	expect("v2, RESET", "answer", pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
-	expect("v2, SETUP", "answer", set_up(0), 0);
+	expect_in("v2, CPUID", "version", a & 0xff, 2);
+	expect_in("v2, number", "it", d, VPMU_PV_HYPERCALL);
+	expect_in("v2, VERSION", "magic", pv_call(VPMU_PV_HYPERCALL, 0, 0, 0), VPMU_PV_MAGIC);
+	expect_in("v2, VERSION, EAX", "it", pv_call(VPMU_PV_HYPERCALL, 0, 1, 0), a);
+	expect_in("v2, RESET", "answer", pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
+	expect_in("v2, SETUP", "answer", set_up(0), 0);
 	begin();
 	opening(1, VPMU_PV_TYPE_HARDWARE, 1, 0);
-	expect("v2, one operation", "done", go(), 1);
-	expect("v2, OPEN instructions", "result", results(), 0);
+	expect_in("v2, one operation", "done", go(), 1);
+	expect_in("v2, OPEN instructions", "result", results(), 0);
 	disabling(1);
 	enabling(1, 0, 0, 0);
 	batch.head.size = sizeof(batch.head) + sizeof(struct vpmu_pv_op);
 	counted();
-	expect("v2, exact count", "it", page.slot[0].count, BETWEEN);
+	expect_in("v2, exact count", "it", page.slot[0].count, BETWEEN);
 	counted();
-	expect("v2, and again", "it", page.slot[0].count, 2 * BETWEEN);
-	expect("v2, running", "it", page.slot[0].enabled - page.slot[0].running, 0);
+	expect_in("v2, and again", "it", page.slot[0].count, 2 * BETWEEN);
+	expect_in("v2, running", "it", page.slot[0].enabled - page.slot[0].running, 0);
 	check_overflows();
 	check_vector();
 	if (b & VPMU_PV_HAS_BRANCHES)
 		check_debug_exception();
 	check_batch();
 	check_lost();
-	expect("v2, RESET at the end", "answer",
-	       pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
+	expect_in("v2, RESET at the end", "answer",
+		  pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
 }
 
 /* ---- the doorbell */
@@ -406,23 +406,23 @@ static void check_doorbell(void)
 	uint64_t value;
 
 	cpuid(base + VPMU_CPUID_PV, &a, &b, &c, &d);
-	expect("doorbell, CPUID", "bit", !!(b & VPMU_PV_HAS_DOORBELL), 1);
-	expect("doorbell, hypercall", "VERSION's answer",
-	       pv_call(VPMU_PV_HYPERCALL, 0, 0, 0), d ? (int64_t)VPMU_PV_MAGIC : -VPMU_PV_ENOSYS);
-	expect("doorbell, VERSION", "magic", bell(0, 0), VPMU_PV_MAGIC);
-	expect("doorbell, no such operation", "answer", bell(77, 0), -VPMU_PV_ENOSYS);
-	expect("doorbell, misaligned", "#GP",
-	       try_wrmsr(VPMU_PV_MSR_DOORBELL, (uintptr_t)&ring[0] + 8), 1);
-	expect("doorbell, no RAM", "#GP", try_wrmsr(VPMU_PV_MSR_DOORBELL, 0xfee00000), 1);
-	expect("doorbell, far", "#GP", try_wrmsr(VPMU_PV_MSR_DOORBELL, 0ull - 32), 1);
-	expect("doorbell, read", "#GP", try_rdmsr(VPMU_PV_MSR_DOORBELL, &value), 1);
+	expect_in("doorbell, CPUID", "bit", !!(b & VPMU_PV_HAS_DOORBELL), 1);
+	expect_in("doorbell, hypercall", "VERSION's answer",
+		  pv_call(VPMU_PV_HYPERCALL, 0, 0, 0), d ? (int64_t)VPMU_PV_MAGIC : -VPMU_PV_ENOSYS);
+	expect_in("doorbell, VERSION", "magic", bell(0, 0), VPMU_PV_MAGIC);
+	expect_in("doorbell, no such operation", "answer", bell(77, 0), -VPMU_PV_ENOSYS);
+	expect_in("doorbell, misaligned", "#GP",
+		  try_wrmsr(VPMU_PV_MSR_DOORBELL, (uintptr_t)&ring[0] + 8), 1);
+	expect_in("doorbell, no RAM", "#GP", try_wrmsr(VPMU_PV_MSR_DOORBELL, 0xfee00000), 1);
+	expect_in("doorbell, far", "#GP", try_wrmsr(VPMU_PV_MSR_DOORBELL, 0ull - 32), 1);
+	expect_in("doorbell, read", "#GP", try_rdmsr(VPMU_PV_MSR_DOORBELL, &value), 1);
 	user_call(bell_of_user, (uintptr_t)&ring[0]);
-	expect("doorbell, from user mode", "#GP", user_answer, 1);
-	expect("doorbell, SETUP", "answer", bell(VPMU_PV_OP_SETUP, (uintptr_t)&setup), 0);
+	expect_in("doorbell, from user mode", "#GP", user_answer, 1);
+	expect_in("doorbell, SETUP", "answer", bell(VPMU_PV_OP_SETUP, (uintptr_t)&setup), 0);
 	begin();
 	opening(1, VPMU_PV_TYPE_HARDWARE, 1, 0);
-	expect("doorbell, a batch", "done", bell_go(), 1);
-	expect("doorbell, OPEN", "result", results(), 0);
+	expect_in("doorbell, a batch", "done", bell_go(), 1);
+	expect_in("doorbell, OPEN", "result", results(), 0);
 	begin();
 	enabling(1, 0, 0, 0);
 	batch.head.size = sizeof(batch.head) + sizeof(struct vpmu_pv_op);
@@ -435,9 +435,9 @@ static void check_doorbell(void)
 	ring[1] = (struct vpmu_pv_call){ .size = sizeof(ring[0]), .op = VPMU_PV_OP_BATCH,
 		.a1 = (uint32_t)(uintptr_t)&batch };
 	ring_between((uintptr_t)&ring[0], (uintptr_t)&ring[1]);
-	expect("doorbell, results", "of both", ring[0].result + ring[1].result, 2);
-	expect("doorbell, exact count", "it", page.slot[0].count, RING_BETWEEN);
-	expect("doorbell, RESET", "answer", bell(VPMU_PV_OP_RESET, 0), 0);
+	expect_in("doorbell, results", "of both", ring[0].result + ring[1].result, 2);
+	expect_in("doorbell, exact count", "it", page.slot[0].count, RING_BETWEEN);
+	expect_in("doorbell, RESET", "answer", bell(VPMU_PV_OP_RESET, 0), 0);
 }
 
 /* ---- a vCPU that is halted */
@@ -485,11 +485,11 @@ static void check_halted(void)
 	ap_start(AP_CODE, ap_code, ap_code_end);
 	for (uint64_t i = 0; !*word(done) && i < 1000000000; i++)
 		asm volatile("pause");
-	expect("halted, a batch", "done", *word(done), 2);
-	expect("halted, OPEN and ENABLE", "results", results(), 0);
+	expect_in("halted, a batch", "done", *word(done), 2);
+	expect_in("halted, OPEN and ENABLE", "results", results(), 0);
 	tell("used 1\n");
-	expect("halted, RESET by another one", "answer",
-	       pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
+	expect_in("halted, RESET by another one", "answer",
+		  pv_call(VPMU_PV_HYPERCALL, VPMU_PV_OP_RESET, 0, 0), 0);
 	tell("used 0\n");
 }
 
@@ -510,19 +510,19 @@ static void version_1(void)
 	uint64_t at, k;
 
 	cpuid(base + 1, &a, &b, &c, &d);
-	expect("v1, CPUID", "features", a, 1 << VPMU_PV1_FEATURE);
-	expect("v1, CLOSE of nothing", "answer", v1(VPMU_PV1_CLOSE, 7), -VPMU_PV_ENOENT);
+	expect_in("v1, CPUID", "features", a, 1 << VPMU_PV1_FEATURE);
+	expect_in("v1, CLOSE of nothing", "answer", v1(VPMU_PV1_CLOSE, 7), -VPMU_PV_ENOENT);
 	attr.type = VPMU_PV_TYPE_HARDWARE;
 	attr.config = 1;
 	params.attr = (uintptr_t)&attr;
 	params.event = (uintptr_t)&event;
 	params.id = 7;
 	event.count = 5;
-	expect("v1, OPEN", "answer", v1(VPMU_PV1_OPEN, (uintptr_t)&params), 0);
+	expect_in("v1, OPEN", "answer", v1(VPMU_PV1_OPEN, (uintptr_t)&params), 0);
 	between(VPMU_PV1_HYPERCALL, VPMU_PV1_ENABLE, 7, VPMU_PV1_DISABLE, 7);
-	expect("v1, exact count", "it", event.count, BETWEEN);
-	expect("v1, READ", "answer", v1(VPMU_PV1_READ, 7), 0);
-	expect("v1, CLOSE", "answer", v1(VPMU_PV1_CLOSE, 7), 0);
+	expect_in("v1, exact count", "it", event.count, BETWEEN);
+	expect_in("v1, READ", "answer", v1(VPMU_PV1_READ, 7), 0);
+	expect_in("v1, CLOSE", "answer", v1(VPMU_PV1_CLOSE, 7), 0);
 	for (k = 1; k <= 98; k++) {
 		attr.sample_period = 9 * BETWEEN + k; /* the rest of the period is kept */
 		event.overflows = 0;
@@ -535,7 +535,7 @@ static void version_1(void)
 		if (hit.n != 1 || event.overflows != 1 || hit.rip != at + k - 1)
 			break;
 	}
-	expect("v1, overflow at each instruction", "the last that is right", k - 1, 98);
+	expect_in("v1, overflow at each instruction", "the last that is right", k - 1, 98);
 }
 
 /* ---- who may call */
@@ -551,27 +551,27 @@ static void check_callers(uint32_t abi)
 	uint32_t nr = abi & 2 ? VPMU_PV_HYPERCALL : VPMU_PV1_HYPERCALL;
 
 	user_call(from_user, nr);
-	expect("from user mode", "answer", user_answer, -VPMU_PV_EPERM);
+	expect_in("from user mode", "answer", user_answer, -VPMU_PV_EPERM);
 	user_call(from_user, 77);
-	expect("from user mode, no such number", "answer", user_answer, -VPMU_PV_EPERM);
-	expect("no such number", "answer", pv_call(77, 0, 0, 0), -VPMU_PV_ENOSYS);
-	expect("no such operation", "answer", pv_call(nr, 77, 0, 0), -VPMU_PV_ENOSYS);
-	expect("VMMCALL", "answer", pv_vmmcall(nr, 77, 0, 0), -VPMU_PV_ENOSYS);
+	expect_in("from user mode, no such number", "answer", user_answer, -VPMU_PV_EPERM);
+	expect_in("no such number", "answer", pv_call(77, 0, 0, 0), -VPMU_PV_ENOSYS);
+	expect_in("no such operation", "answer", pv_call(nr, 77, 0, 0), -VPMU_PV_ENOSYS);
+	expect_in("VMMCALL", "answer", pv_vmmcall(nr, 77, 0, 0), -VPMU_PV_ENOSYS);
 	if (!(abi & 1))
-		expect("no version 1", "answer", v1(VPMU_PV1_CLOSE, 7), -VPMU_PV_ENOSYS);
+		expect_in("no version 1", "answer", v1(VPMU_PV1_CLOSE, 7), -VPMU_PV_ENOSYS);
 	if (!(abi & 2))
-		expect("no version 2", "answer", pv_call(VPMU_PV_HYPERCALL, 0, 0, 0),
-		       -VPMU_PV_ENOSYS);
+		expect_in("no version 2", "answer", pv_call(VPMU_PV_HYPERCALL, 0, 0, 0),
+			  -VPMU_PV_ENOSYS);
 }
 
 static void check_none(void)
 {
 	hit.n = 0;
 	pv_call(VPMU_PV_HYPERCALL, 0, 0, 0);
-	expect("VMCALL without", "#UD", hit.n, 1);
+	expect_in("VMCALL without", "#UD", hit.n, 1);
 	pv_vmmcall(VPMU_PV_HYPERCALL, 0, 0, 0);
-	expect("VMMCALL without", "#UD", hit.n, 2);
-	expect("KVM's leaves without", "base", pv_base("KVMKVMKVM\0\0"), 0);
+	expect_in("VMMCALL without", "#UD", hit.n, 2);
+	expect_in("KVM's leaves without", "base", pv_base("KVMKVMKVM\0\0"), 0);
 }
 
 int main(const char *line)
@@ -603,6 +603,6 @@ int main(const char *line)
 	if (option(line, "bell", 0))
 		check_doorbell();
 	else if (abi)
-		expect("no doorbell", "done", bell(0, 0) != 1 && ring[0].result != -77, 0);
+		expect_in("no doorbell", "done", bell(0, 0) != 1 && ring[0].result != -77, 0);
 	return 0x21;
 }

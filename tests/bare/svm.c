@@ -62,19 +62,6 @@ static volatile struct {
 	uint64_t rip;
 } pmi;
 
-static void expect(const char *name, uint64_t value, uint64_t want)
-{
-	print(value == want ? "ok " : "not ok ");
-	print(name);
-	if (value != want) {
-		print(": 0x");
-		print_number(value, 16);
-		print(", not 0x");
-		print_number(want, 16);
-	}
-	print("\n");
-}
-
 static volatile uint32_t taken; /* an interrupt of VECTOR_TIMER */
 
 bool on_trap(struct frame *f)

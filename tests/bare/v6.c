@@ -23,23 +23,6 @@ static volatile struct {
 	uint64_t rip, status, counter[2];
 } pmi;
 
-static bool quiet;
-
-static void expect(const char *name, uint64_t value, uint64_t want)
-{
-	if (quiet && value == want)
-		return;
-	print(value == want ? "ok " : "not ok ");
-	print(name);
-	if (value != want) {
-		print(": it is 0x");
-		print_number(value, 16);
-		print(", not 0x");
-		print_number(want, 16);
-	}
-	print("\n");
-}
-
 bool on_trap(struct frame *f)
 {
 	if (f->vector != 2)

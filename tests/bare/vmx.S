@@ -80,6 +80,16 @@ vmx_guest:
 	vmcall
 	hlt
 
+/* A guest that counts by counter 0 from its fourth instruction on, which it does not count. */
+	.globl	vmx_switch
+vmx_switch:
+	mov	$GLOBAL, %ecx		/* 1 */
+	mov	$1, %eax		/* 2 */
+	xor	%edx, %edx		/* 3 */
+	wrmsr
+	vmcall
+	hlt
+
 /* A guest whose interrupt window opens with STI's next instruction. */
 	.globl	vmx_window
 vmx_window:

@@ -4,8 +4,9 @@
  * guest, to the instruction, with and without EPT; and a hostile one, which enters guests by
  * any VMCS: nothing is expected of that but to live. Prints a line per case.
  *
- * Command line: rounds=N of the counts; turns=N seed=N of the hostile one. It may end
- * before, by a reset, when a guest got at its memory; "# turns N" lines tell how far it came.
+ * Command line: rounds=N of the counts; saves=1: exits can save GLOBAL_CTRL; turns=N seed=N
+ * of the hostile one. It may end before, by a reset, when a guest got at its memory;
+ * "# turns N" lines tell how far it came.
  */
 #include "bare.h"
 
@@ -28,6 +29,7 @@
 #define PROC2_UNRESTRICTED (1u << 7)
 #define EXIT_64_BIT	(1u << 9)
 #define EXIT_GLOBAL	(1u << 12)
+#define EXIT_SAVE_GLOBAL (1u << 30)
 #define ENTRY_64_BIT	(1u << 9)
 #define ENTRY_GLOBAL	(1u << 13)
 
@@ -47,7 +49,7 @@ enum {
 	TRY_ON, TRY_CLEAR, TRY_LOAD, TRY_STORE, TRY_EPT, TRY_VPID, TRY_READ, TRY_WRITE, TRY_OFF,
 	TRIES
 };
-extern char vmx_guest[], vmx_guest_length[], vmx_window[], vmx_wild[], vmx_wild_end[];
+extern char vmx_guest[], vmx_guest_length[], vmx_switch[], vmx_window[], vmx_wild[], vmx_wild_end[];
 
 static uint8_t on_region[PAGE], vmcs[PAGE], msr_bitmap[PAGE] __attribute__((aligned(PAGE)));
 static uint64_t ept[3][512], small[512] __attribute__((aligned(PAGE)));
@@ -56,23 +58,6 @@ static struct {
 	uint64_t pml4[512], pdpt[512], pd[512];
 	uint8_t code[8 * PAGE], stack[PAGE];
 } area __attribute__((aligned(LARGE)));
-
-static bool quiet; /* Values that are as they should be are not printed. */
-
-static void expect(const char *name, uint64_t value, uint64_t want)
-{
-	if (quiet && value == want)
-		return;
-	print(value == want ? "ok " : "not ok ");
-	print(name);
-	if (value != want) {
-		print(": ");
-		print_number(value, 10);
-		print(", not ");
-		print_number(want, 10);
-	}
-	print("\n");
-}
 
 bool on_trap(struct frame *f)
 {
@@ -244,6 +229,25 @@ static void counts(const char *name, uint32_t proc2)
 	vmx_round(1ull << 32);
 	expect("host alone", counted(), 5);
 
+	/* A guest that writes GLOBAL_CTRL: a CPU that can save it at exits does so when told to. */
+	for (uint32_t save = 0; save <= 1; save++) {
+		uint32_t exit = controls(MSR_TRUE_EXIT, EXIT_64_BIT | EXIT_GLOBAL |
+					 (save ? EXIT_SAVE_GLOBAL : 0));
+
+		fresh();
+		put_controls(0, proc2, 1);
+		put(0x400c, exit);
+		put_host();
+		put(0x2808, 1ull << 32);
+		put_guest(vmx_switch, cr3, area.stack + sizeof(area.stack));
+		wrmsr(MSR_FIXED0, 0);
+		vmx_round(0);
+		expect("guest until it switches", counted(), 3);
+		expect("GLOBAL_CTRL of the guest", get(0x2808),
+		       exit & EXIT_SAVE_GLOBAL ? 1 : 1ull << 32);
+		expect("GLOBAL_CTRL of the host", rdmsr(MSR_GLOBAL), 0);
+	}
+
 	/* A guest whose state is refused: VMLAUNCH has retired. */
 	fresh();
 	put_controls(0, proc2, 0);
@@ -333,21 +337,6 @@ static void map(bool all)
 }
 
 /* ---- a hostile hypervisor */
-
-static uint64_t state;
-
-static uint64_t any(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545f4914f6cdd1dull;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (any() >> 32) % n;
-}
 
 static uint64_t any_value(uint64_t old)
 {
@@ -501,7 +490,7 @@ int main(const char *line)
 {
 	uint64_t turns = option(line, "turns", 0);
 
-	state = option(line, "seed", 1) * 0x9e3779b97f4a7c15ull + 1;
+	any_from(option(line, "seed", 1));
 	own_stack(2, false);
 	if (!vmx_on()) {
 		print("not ok VMXON\n");
@@ -511,6 +500,8 @@ int main(const char *line)
 		hostile(turns);
 		return 0x21;
 	}
+	expect("GLOBAL_CTRL can be saved", !!(rdmsr(MSR_TRUE_EXIT) >> 32 & EXIT_SAVE_GLOBAL),
+	       option(line, "saves", 0));
 	map(true);
 	for (uint64_t n = 0; n < option(line, "rounds", 1); n++) {
 		quiet = n;

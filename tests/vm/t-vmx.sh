@@ -50,9 +50,10 @@ if [ "${CASES:-}" = hostile ]; then
 fi
 
 counts() { # NAME CASES CPU OPTION...
-	local name=$1 cases=$2 cpu=$3 status=0 out n
+	local name=$1 cases=$2 cpu=$3 status=0 saves=0 out n
 	shift 3
-	out=$(bare vmx "$cpu" '' "$@" 2>&1) || status=$?
+	[[ $cpu != *save-perf-global-ctrl* ]] || saves=1
+	out=$(bare vmx "$cpu" "saves=$saves" "$@" 2>&1) || status=$?
 	n=$(grep -c '^ok ' <<<"$out")
 	if [ $status = 67 ] && [ "$n" = "$cases" ] && ! grep -q '^not ok' <<<"$out"; then
 		echo "ok counts, $name"
@@ -60,12 +61,13 @@ counts() { # NAME CASES CPU OPTION...
 		echo "not ok counts, $name: status $status, $n cases ok of $cases: $(grep -v '^ok ' <<<"$out" | tail -n 3 | tr '\n' '|')"
 	fi
 }
-counts 'Sapphire Rapids' 22 SapphireRapids,vmx=on,pmu=on
-counts 'Ice Lake, two CPUs' 22 Icelake-Server-v6,vmx=on,pmu=on -smp 2
-counts 'one instruction a block' 22 SapphireRapids,vmx=on,pmu=on -accel tcg,one-insn-per-tb=on
-counts 'a direct PMU' 22 SapphireRapids,vmx=on,pmu=on,pmu-policy=direct
-counts 'without EPT' 8 SapphireRapids,vmx=on,vmx-ept=off,pmu=on
-counts 'a model that describes no VMX' 22 Icelake-Server-v6,vmx=on,pmu=on,vmx-mtf=off
+counts 'Sapphire Rapids' 35 SapphireRapids,vmx=on,pmu=on
+counts 'GLOBAL_CTRL saved at exits' 35 SapphireRapids,vmx=on,vmx-exit-save-perf-global-ctrl=on,pmu=on
+counts 'Ice Lake, two CPUs' 35 Icelake-Server-v6,vmx=on,pmu=on -smp 2
+counts 'one instruction a block' 35 SapphireRapids,vmx=on,pmu=on -accel tcg,one-insn-per-tb=on
+counts 'a direct PMU' 35 SapphireRapids,vmx=on,pmu=on,pmu-policy=direct
+counts 'without EPT' 15 SapphireRapids,vmx=on,vmx-ept=off,pmu=on
+counts 'a model that describes no VMX' 35 Icelake-Server-v6,vmx=on,pmu=on,vmx-mtf=off
 
 # A feature that TCG does not have is refused as any other is.
 out=$(timeout 20 "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \

@@ -123,12 +123,16 @@ static void save_segments(CPUX86State *env)
 static void save_msrs(CPUX86State *env)
 {
     uint32_t exit = env->vmx.exit;
-    uint64_t debugctl = 0;
+    uint64_t debugctl = 0, global = 0;
 
     if (exit & VMX_VM_EXIT_SAVE_DEBUG_CONTROLS) {
         x86_vpmu_save_msr(env, VMX_MSR_DEBUGCTL, &debugctl);
         vmx_write(env, VMX_GUEST_DEBUGCTL, debugctl);
         vmx_write(env, VMX_GUEST_DR7, env->dr[7]);
+    }
+    if (exit & VMX_VM_EXIT_SAVE_IA32_PERF_GLOBAL_CTRL) {
+        x86_vpmu_save_msr(env, MSR_CORE_PERF_GLOBAL_CTRL, &global);
+        vmx_write(env, VMX_GUEST_PERF_GLOBAL_CTRL, global);
     }
     if (exit & VMX_VM_EXIT_SAVE_IA32_PAT) {
         vmx_write(env, VMX_GUEST_PAT, env->pat);
