@@ -72,41 +72,36 @@ static char vk_letter(const struct btf *btf, u32 id)
 	}
 }
 
-static bool vk_params_are(const struct btf *btf, const struct btf_type *function,
-			  const char *letters)
+/* The type of the @i-th parameter of a function, or member of a structure. */
+static u32 vk_part(const struct btf_type *t, u32 i)
 {
-	const struct btf_type *proto = btf_type_by_id(btf, function->type);
-	const struct btf_param *p = (const struct btf_param *)(proto + 1);
-	u32 i;
-
-	for (i = 0; i < btf_vlen(proto); i++)
-		if (vk_letter(btf, p[i].type) != letters[i])
-			return false;
-	return !letters[i];
+	return btf_kind(t) == BTF_KIND_FUNC_PROTO ? ((const struct btf_param *)(t + 1))[i].type :
+						    ((const struct btf_member *)(t + 1))[i].type;
 }
 
-static bool vk_members_are(const struct btf *btf, const struct btf_type *structure,
-			   const char *letters)
+static bool vk_parts_are(const struct btf *btf, const struct btf_type *t, const char *letters)
 {
-	const struct btf_member *m = (const struct btf_member *)(structure + 1);
 	u32 i;
 
-	for (i = 0; i < btf_vlen(structure); i++)
-		if (vk_letter(btf, m[i].type) != letters[i])
+	for (i = 0; i < btf_vlen(t); i++)
+		if (vk_letter(btf, vk_part(t, i)) != letters[i])
 			return false;
 	return !letters[i];
 }
 
 static int vk_check(const char *name, u32 kind, const char *letters)
 {
+	const struct btf_type *t;
 	struct btf *btf = NULL;
 	bool same;
 	s32 id = vk_has_btf ? static_call(vk_btf_find)(name, kind, &btf) : -ENOENT;
 
 	if (id < 0)
 		return VK_KERNEL_WAS_TRIED ? 0 : -EPROTO;
-	same = kind == BTF_KIND_FUNC ? vk_params_are(btf, btf_type_by_id(btf, id), letters) :
-				       vk_members_are(btf, btf_type_by_id(btf, id), letters);
+	t = btf_type_by_id(btf, id);
+	if (kind == BTF_KIND_FUNC)
+		t = btf_type_by_id(btf, t->type);
+	same = vk_parts_are(btf, t, letters);
 	static_call(vk_btf_put)(btf);
 	return same ? 0 : -EPROTO;
 }
