@@ -12,8 +12,8 @@ demo=$VPMU_BUILD/examples/demo
 # What guests find, how many counters there are, and what the host takes of them, so that
 # two guest events at most are left a general counter; fixed ones do not count mine.
 case $(grep -m 1 vendor_id /proc/cpuinfo) in
-*AuthenticAMD) maker=AMD version=2 counters=6 took=4 mine=r00c0,r00c2,r0076,r00c3,r00c4 ;;
-*) maker=Intel version=5 counters=11 took=7 mine=r00c4,r01c4,r02c4,r08c4,r10c4 ;;
+*AuthenticAMD) maker=AMD kvm=kvm_amd version=2 counters=6 took=4 mine=r00c0,r00c2,r0076,r00c3,r00c4 ;;
+*) maker=Intel kvm=kvm_intel version=5 counters=11 took=7 mine=r00c4,r01c4,r02c4,r08c4,r10c4 ;;
 esac
 taken=$(printf ',branches:uHD%.0s' $(seq $took))
 taken=${taken#,}
@@ -296,6 +296,21 @@ t_tool() {
 	nothing_left tool
 }
 
+# From one QEMU to another one, in mid-count.
+t_carried() {
+	local status=0
+	load arch=1
+	timeout -k 5 900 python3 "$VPMU_ROOT/tests/vm/migrate.py" "$MOVES" --module \
+		"$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config \
+		-display none -machine pc -bios qboot.rom -m 64 -accel kvm -cpu host,migratable=off \
+		-device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/carried" \
+		-append "turns=300000000 rounds=$MOVES" >carried.out 2>&1 || status=$?
+	grep -aE '^(ok|not ok) ' carried.out | sed -E 's,^(ok|not ok) ,\1 carried/,'
+	check "carried/$MOVES moves" "$([ $status = 67 ] && [ "$(sed -n 's/^moved //p' carried.out)" = "$MOVES" ] ||
+		echo "status $status: $(tail -n 2 carried.out | tr -d '\0')")"
+	nothing_left carried
+}
+
 # A guest that does to the PMU whatever it can, beside a host that counts itself.
 t_fuzz() {
 	local status=0 out
@@ -321,7 +336,7 @@ t_fuzz() {
 # Since 7.0 KVM can hand the CPU's own counters to a guest, and such a one gets none of ours.
 # shellcheck disable=SC2016 # L2's
 t_mediated() {
-	rmmod kvm_amd && modprobe kvm_amd enable_mediated_pmu=1
+	rmmod $kvm && modprobe $kvm enable_mediated_pmu=1
 	load
 	arch mediated -- sh -c '
 		perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)

@@ -6,7 +6,8 @@
 # The architectural PMU that vpmu_kvm.ko serves in place of KVM's own: L1 is Debian's kernel
 # with the module, L2 Debian's kernel without any driver, and unmodified perf; on kvm_amd and
 # on kvm_intel. SOAK=1 does all of it on 6.1, 6.12 and the newest kernel, with every check of
-# their memory; SEED=N and TURNS=N are of the hostile guest, MAKERS, SUITES and CASES choose.
+# their memory; SEED=N and TURNS=N are of the hostile guest, MOVES=N of the one that is moved;
+# MAKERS, SUITES and CASES choose.
 set -uo pipefail
 export L1_LIMIT=${L1_LIMIT:-2500} L2_LIMIT=${L2_LIMIT:-900}
 # shellcheck disable=SC1091 # beside this file
@@ -24,37 +25,45 @@ cd "$work" || exit 1
 export SEED=${SEED:-$RANDOM}
 echo "# SEED=$SEED"
 
-# round MAKER SUITE PARAMETERS TURNS CASE...
+# round MAKER SUITE PARAMETERS TURNS MOVES CASE...
 round() {
-	local name=$2 cpu=${CPU:-EPYC-Milan} suite=$2 parameters=$3 module driver
-	local -x TURNS=${TURNS:-$4}
+	local name=$2 cpu=EPYC-Milan suite=$2 parameters=$3 module driver
+	local -x TURNS=${TURNS:-$4} MOVES=${MOVES:-$5}
 	[[ ${MAKERS:-amd intel} == *$1* ]] || return 0
 	[ "$1" = amd ] || cpu=SapphireRapids name=$2/$1
-	shift 4
+	shift 5
 	if ! l1_kernel "$suite" 2>log || ! module=$(l1_module 2>log); then
 		echo "skip $suite: $(tail -n 1 log)"
 		return
 	fi
 	driver=$(pv_guest "$suite") || { echo "$driver"; return; }
-	l1_cpu=$cpu in_l1 "$name" "${L1_OPTIONS[@]}" --smp 2 --append "$L1_PARAMETERS $parameters" -- \
+	l1_cpu=${CPU:-$cpu} in_l1 "$name" "${L1_OPTIONS[@]}" --smp 2 --append "$L1_PARAMETERS $parameters" -- \
 		"$VPMU_ROOT/tests/vm/kvm-arch-l1.sh" "$module" "$driver" "$suite" "$@"
+}
+
+# mediated PARAMETERS: KVM's own, which 7.x has on CPUs that save GLOBAL_CTRL at exits.
+mediated() {
+	[ -z "${CASES:-}" ] || return
+	CPU=EPYC-Genoa round amd trixie-backports "$1" 0 0 mediated
+	CPU=SapphireRapids,vmx-exit-save-perf-global-ctrl=on \
+		round intel trixie-backports "$1" 0 0 mediated
 }
 
 if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
-	round amd bookworm panic_on_warn=1 3000 ${CASES:-vmm tool guest foreign lost told fuzz}
+	round amd bookworm panic_on_warn=1 3000 3 ${CASES:-vmm tool guest foreign lost told carried fuzz}
 	# shellcheck disable=SC2086 # words are meant
-	round intel trixie-backports panic_on_warn=1 3000 ${CASES:-vmm guest fuzz}
-	[ -n "${CASES:-}" ] || CPU=EPYC-Genoa round amd trixie-backports panic_on_warn=1 0 mediated
+	round intel trixie-backports panic_on_warn=1 3000 3 ${CASES:-vmm guest carried fuzz}
+	mediated panic_on_warn=1
 	exit 0
 fi
-all='vmm tool kut guest own foreign lost told two deep storm fuzz'
+all='vmm tool kut guest own foreign lost told two deep storm carried fuzz'
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
 for maker in amd intel; do
 	for suite in ${SUITES:-bookworm bookworm-backports trixie-backports}; do
 		# shellcheck disable=SC2086 # words are meant
-		round $maker "$suite" "$strict" 100000 ${CASES:-$all}
+		round $maker "$suite" "$strict" 100000 50 ${CASES:-$all}
 	done
 done
-[ -n "${CASES:-}" ] || CPU=EPYC-Genoa round amd trixie-backports "$strict" 0 mediated
+mediated "$strict"
 exit 0
