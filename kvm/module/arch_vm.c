@@ -135,7 +135,7 @@ bool vk_arch_wanted(const struct vk_vm *vm, const struct kvm_vcpu *vcpu)
 }
 
 /* The guest names its events after its CPU, and the host's perf counts those of its own. */
-static bool vk_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
+bool vk_arch_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
 {
 	u32 eax = 0, ebx, ecx = 0, edx;
 
@@ -162,6 +162,11 @@ static int vk_arch_give(struct kvm *kvm, struct vpmu_error *why)
 	return ret;
 }
 
+int vk_arch_give_default(struct kvm *kvm, struct vpmu_error *why)
+{
+	return vk_arch_default && !vk_has_run(kvm) ? vk_arch_give(kvm, why) : 0;
+}
+
 struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu)
 {
 	struct vk_vm *vm = vk_vm_of(vcpu->kvm);
@@ -170,7 +175,7 @@ struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu)
 
 	if (!vm && vk_has_run(vcpu->kvm))
 		return NULL; /* since before the module was there */
-	if (vk_fits(vcpu, &why) && !vm && vk_may_have(vcpu->kvm, &why)) {
+	if (vk_arch_fits(vcpu, &why) && !vm && vk_may_have(vcpu->kvm, &why)) {
 		(void)vk_arch_give(vcpu->kvm, &why);
 		vm = vk_vm_of(vcpu->kvm);
 	}

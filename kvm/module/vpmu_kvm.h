@@ -420,6 +420,15 @@ void vk_arch_exit(void);
 /** Answer the ioctl of this name. Returns 0, or a negative errno with @why. */
 int vk_arch_decide(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why);
 
+/** Can this vCPU have it? If not, @why gives the reason. vcpu->mutex is held. */
+bool vk_arch_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why);
+
+/**
+ * Give it to a VM that the module does not know and whose vCPUs are locked, if the parameter
+ * says so. Returns 0, or a negative errno with @why.
+ */
+int vk_arch_give_default(struct kvm *kvm, struct vpmu_error *why);
+
 /** Is this vCPU, which the module does not know, still to get its PMU? Does not sleep. */
 bool vk_arch_wanted(const struct vk_vm *vm, const struct kvm_vcpu *vcpu);
 

@@ -539,6 +539,9 @@ static const char *t_moved(void)
 static const char *t_parameter(void)
 {
 	struct vmm *vm = vmm_new(1, 0), *no_pmu = vmm_new(1, VMM_NO_PMU), *none = vmm_new(1, 0);
+	struct vmm *to = vmm_new(1, 0), *foreign = vmm_new(1, VMM_FOREIGN);
+	static char state[1 << 16];
+	size_t bytes = sizeof(state);
 	uint32_t r[4];
 
 	TRY(loop(&vm->vcpu[0], 0, INSTRUCTIONS, 1000, 2000 + AROUND));
@@ -547,9 +550,18 @@ static const char *t_parameter(void)
 	CHECK(vmm_decide(none, VPMU_KVM_REFUSE), 0);
 	CHECK(vmm_cpuid(&none->vcpu[0], 0x40000100, r), 0);
 	CHECK(r[1] != 0x554d5056, true);
+	/* A VM that has not run yet takes a state, unless its CPU is another vendor's. */
+	CHECK(vmm_save(vm, state, &bytes), 0);
+	CHECK(vmm_load(to, state, bytes), 0);
+	TRY(loop(&to->vcpu[0], 0, INSTRUCTIONS, 1000, 2000 + AROUND));
+	CHECK(vmm_load(foreign, state, bytes), EINVAL);
+	CHECK(vmm_cpuid(&foreign->vcpu[0], 0x40000100, r), 0);
+	CHECK(r[1] != 0x554d5056, true);
 	vmm_free(vm);
 	vmm_free(no_pmu);
 	vmm_free(none);
+	vmm_free(to);
+	vmm_free(foreign);
 	return NULL;
 }
 

@@ -177,6 +177,7 @@ static void make_vcpu(struct vmm *vm, unsigned int number, unsigned int flags)
 		struct kvm_cpuid2 head;
 		struct kvm_cpuid_entry2 entry[256];
 	} cpuid;
+	struct kvm_cpuid_entry2 *leaf, own;
 	struct vmm_vcpu *v = &vm->vcpu[number];
 	int bytes = must(ioctl(kvm(), KVM_GET_VCPU_MMAP_SIZE, 0), "KVM_GET_VCPU_MMAP_SIZE");
 
@@ -196,7 +197,14 @@ static void make_vcpu(struct vmm *vm, unsigned int number, unsigned int flags)
 		cpuid.head.nent = 256;
 		must(ioctl(kvm(), KVM_GET_SUPPORTED_CPUID, &cpuid), "KVM_GET_SUPPORTED_CPUID");
 	}
+	leaf = cpuid.entry;
+	while (leaf->function)
+		leaf++;
+	own = *leaf;
+	if (flags & VMM_FOREIGN)
+		memcpy(&leaf->ebx, "CentaulsaurH", 12); /* EBX, ECX, EDX */
 	must(ioctl(v->fd, KVM_SET_CPUID2, &cpuid), "KVM_SET_CPUID2");
+	*leaf = own;
 	vmm_long_mode(v);
 }
 

@@ -57,6 +57,7 @@ uint64_t vmm_area(const struct vmm_vcpu *v);
 #define VMM_DIRTY_LOG	1u /* the memory's slot is logged */
 #define VMM_DIRTY_RING	2u /* by rings */
 #define VMM_NO_PMU	4u /* KVM_PMU_CAP_DISABLE */
+#define VMM_FOREIGN	8u /* CPUs of a vendor that the host's is not of */
 
 extern bool vmm_quiet;       /* errors are expected, and are not printed */
 __attribute__((format(printf, 1, 2), noreturn)) void vmm_die(const char *form, ...);
