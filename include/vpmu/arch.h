@@ -136,6 +136,13 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr, uint64_t *va
 enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr, uint64_t value);
 
 /**
+ * The global status as a VMM restores it: exactly the bits of @value, without a PMI. Returns
+ * VPMU_HANDLED; or VPMU_FAULT, with nothing changed, for a bit that it does not have. May
+ * call the provider.
+ */
+enum vpmu_result vpmu_arch_restore_status(struct vpmu_arch *v, uint64_t value);
+
+/**
  * Whether @msr is a PMU register of this vendor: vpmu_arch_rdmsr() and vpmu_arch_wrmsr()
  * then handle it or fault, and never return VPMU_NOT_MINE. Pure; from anywhere.
  */

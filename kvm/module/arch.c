@@ -155,12 +155,27 @@ static void vk_set_misc_enable(struct vk_vcpu *c)
 	c->vcpu->arch.ia32_misc_enable_msr |= vpmu_arch_misc_enable(c->arch);
 }
 
+/* The guest names its events after its CPU, and the host's perf counts those of its own. */
+bool vk_arch_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
+{
+	u32 eax = 0, ebx, ecx = 0, edx;
+
+	static_call(vk_kvm_cpuid)(vcpu, &eax, &ebx, &ecx, &edx, false);
+	if (vcpu->arch.guest_state_protected)
+		why->what = "the registers of its vCPUs are encrypted";
+	else if (vk_vendor && !vk_vendor->is(ebx))
+		why->what = "its CPU is of another vendor than the host's";
+	return !why->what;
+}
+
 int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 {
 	struct vpmu_arch_config cfg = vk_arch_config(c->vm->arch, &c->perf.provider, c);
 	struct vpmu_arch *arch;
 	size_t bytes;
 
+	if (!vk_arch_fits(c->vcpu, why))
+		return -EINVAL;
 	c->perf.provider.model = &vk_arch_model;
 	c->perf.emulates = true;
 	cfg.cpuid_base = vk_free_leaves(c->vcpu);
@@ -254,6 +269,25 @@ static void vk_note_paging(struct vk_vcpu *c)
 		WRITE_ONCE(c->paging, true);
 }
 
+/* An INIT is found here, by whichever access comes first. */
+static void vk_heed_init(struct vk_vcpu *c)
+{
+	lockdep_assert_held(&c->perf.lock);
+	if (xchg(&c->init, false))
+		vpmu_arch_reset(c->arch, true);
+}
+
+int vk_arch_save(struct vk_vcpu *c, void *state, size_t room, size_t *bytes)
+{
+	int ret;
+
+	mutex_lock(&c->perf.lock);
+	vk_heed_init(c);
+	ret = vpmu_arch_save(c->arch, state, room, bytes);
+	mutex_unlock(&c->perf.lock);
+	return ret;
+}
+
 bool vk_arch_serve(struct vk_vcpu *c, int why)
 {
 	lockdep_assert_held(&c->perf.lock);
@@ -263,8 +297,7 @@ bool vk_arch_serve(struct vk_vcpu *c, int why)
 		vpmu_arch_reset(c->arch, false);
 		vk_set_misc_enable(c);
 	}
-	if (xchg(&c->init, false))
-		vpmu_arch_reset(c->arch, true);
+	vk_heed_init(c);
 	vk_note_paging(c);
 	vk_arch_heed_filter(c);
 	vk_perf_settle(&c->perf);
@@ -284,6 +317,7 @@ int vk_arch_rdmsr(struct vk_vcpu *c, struct msr_data *msr)
 	mutex_lock(&c->perf.lock);
 	if (!msr->host_initiated)
 		(void)vk_perf_bind(&c->perf);
+	vk_heed_init(c);
 	result = vpmu_arch_rdmsr(c->arch, msr->index, &value);
 	mutex_unlock(&c->perf.lock);
 	msr->data = value;
@@ -306,6 +340,7 @@ int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr)
 
 	c->n_wrmsr++;
 	mutex_lock(&c->perf.lock);
+	vk_heed_init(c);
 	if (msr->host_initiated) {
 		result = vk_host_wrmsr(c, msr->index, msr->data);
 	} else {

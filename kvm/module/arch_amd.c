@@ -42,8 +42,7 @@ static enum vpmu_result vk_amd_host_wrmsr(struct vk_vcpu *c, u32 index, u64 valu
 {
 	switch (index) {
 	case VPMU_MSR_AMD_GLOBAL_STATUS:
-		(void)vpmu_arch_wrmsr(c->arch, VPMU_MSR_AMD_GLOBAL_STATUS_CLR, ~0ull);
-		return vpmu_arch_wrmsr(c->arch, VPMU_MSR_AMD_GLOBAL_STATUS_SET, value);
+		return vpmu_arch_restore_status(c->arch, value);
 	case VPMU_MSR_AMD_GLOBAL_STATUS_CLR:
 	case VPMU_MSR_AMD_GLOBAL_STATUS_SET:
 		return VPMU_HANDLED;

@@ -62,13 +62,9 @@ static bool vk_is_perfctr(const struct vk_vcpu *c, u32 index)
  */
 static enum vpmu_result vk_intel_host_wrmsr(struct vk_vcpu *c, u32 index, u64 value)
 {
-	u64 old = 0;
-
 	switch (index) {
 	case VPMU_MSR_GLOBAL_STATUS:
-		(void)vpmu_arch_rdmsr(c->arch, VPMU_MSR_GLOBAL_STATUS, &old);
-		(void)vpmu_arch_wrmsr(c->arch, VPMU_MSR_GLOBAL_OVF_CTRL, old);
-		return vpmu_arch_wrmsr(c->arch, VPMU_MSR_GLOBAL_STATUS_SET, value);
+		return vpmu_arch_restore_status(c->arch, value);
 	case VPMU_MSR_GLOBAL_OVF_CTRL:
 	case VPMU_MSR_GLOBAL_STATUS_SET:
 		return VPMU_HANDLED;

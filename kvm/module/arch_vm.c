@@ -134,19 +134,6 @@ bool vk_arch_wanted(const struct vk_vm *vm, const struct kvm_vcpu *vcpu)
 	return vcpu->arch.last_vmentry_cpu == -1;
 }
 
-/* The guest names its events after its CPU, and the host's perf counts those of its own. */
-bool vk_arch_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
-{
-	u32 eax = 0, ebx, ecx = 0, edx;
-
-	static_call(vk_kvm_cpuid)(vcpu, &eax, &ebx, &ecx, &edx, false);
-	if (vcpu->arch.guest_state_protected)
-		why->what = "the registers of its vCPUs are encrypted";
-	else if (!vk_arch_none && !vk_arch_vendor()->is(ebx))
-		why->what = "its CPU is of another vendor than the host's";
-	return !why->what;
-}
-
 /* By the module's parameter. */
 static int vk_arch_give(struct kvm *kvm, struct vpmu_error *why)
 {
@@ -164,7 +151,9 @@ static int vk_arch_give(struct kvm *kvm, struct vpmu_error *why)
 
 int vk_arch_give_default(struct kvm *kvm, struct vpmu_error *why)
 {
-	return vk_arch_default && !vk_has_run(kvm) ? vk_arch_give(kvm, why) : 0;
+	if (!vk_arch_default || vk_vm_of(kvm) || vk_has_run(kvm))
+		return 0;
+	return vk_may_have(kvm, why) ? vk_arch_give(kvm, why) : -EACCES;
 }
 
 struct vk_vcpu *vk_arch_attach(struct kvm_vcpu *vcpu)

@@ -36,8 +36,8 @@ static int vk_save_arch(struct vk_vm *vm, u8 *state, size_t room, size_t *bytes)
 		if (!vm->vcpu[i])
 			continue;
 		used = 0;
-		ret = vpmu_arch_save(vm->vcpu[i]->arch, state ? state + *bytes : NULL,
-				     state ? room - *bytes : 0, &used);
+		ret = vk_arch_save(vm->vcpu[i], state ? state + *bytes : NULL,
+				   state ? room - *bytes : 0, &used);
 		if (!state)
 			ret = 0; /* it is measured */
 		*bytes += used;
@@ -130,9 +130,12 @@ static int vk_load_arch(struct vk_vm *vm, const u8 *state, size_t bytes, struct 
 
 static int vk_load_vm(struct kvm *kvm, const void *state, size_t bytes, struct vpmu_error *why)
 {
-	struct vk_vm *vm = vk_attach_all(kvm, true, why);
-	int idx, ret;
+	int idx, ret = vk_arch_give_default(kvm, why);
+	struct vk_vm *vm;
 
+	if (ret)
+		return ret;
+	vm = vk_attach_all(kvm, true, why);
 	if (IS_ERR(vm))
 		return PTR_ERR(vm);
 	if (!mmget_not_zero(kvm->mm))

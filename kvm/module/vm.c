@@ -317,7 +317,6 @@ struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
 	struct vk_vm *vm = vk_vm_of(kvm);
 	struct kvm_vcpu *vcpu;
 	unsigned long i;
-	int ret;
 
 	lockdep_assert_held(&kvm->lock);
 	if (!vm && !make) {
@@ -326,9 +325,6 @@ struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
 	}
 	if (!vm && !vk_may_have(kvm, why))
 		return ERR_PTR(-EACCES);
-	ret = vm ? 0 : vk_arch_give_default(kvm, why);
-	if (ret)
-		return ERR_PTR(ret);
 	vm = vk_vm_get(kvm, true, why);
 	if (!vm)
 		return ERR_PTR(why->what ? -ENOSPC : -ENOMEM);
@@ -336,14 +332,9 @@ struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why)
 		why->what = "the guest is refused a PMU";
 		return ERR_PTR(-EACCES);
 	}
-	kvm_for_each_vcpu(i, vcpu, kvm) {
-		if (vk_find(vcpu))
-			continue;
-		if (vm->arch && !vk_arch_fits(vcpu, why))
-			return ERR_PTR(-EINVAL);
-		if (!vk_vcpu_new(vm, vcpu, false, why))
-			return ERR_PTR(-ENOMEM);
-	}
+	kvm_for_each_vcpu(i, vcpu, kvm)
+		if (!vk_find(vcpu) && !vk_vcpu_new(vm, vcpu, false, why))
+			return ERR_PTR(why->what ? -EINVAL : -ENOMEM);
 	return vm;
 }
 

@@ -253,7 +253,7 @@ void vk_vms_free(void);
  * Find @kvm's VM and create what is missing of its vCPUs, none of which may run or be
  * created meanwhile. @make: create the VM too if there is none. May sleep. Returns the
  * VM, or an error pointer, with @why if a limit was reached: ENOENT, ENOSPC, ENOMEM;
- * EACCES: the VM is refused a PMU.
+ * EACCES: the VM is refused a PMU; EINVAL: a vCPU cannot have it.
  */
 struct vk_vm *vk_attach_all(struct kvm *kvm, bool make, struct vpmu_error *why);
 
@@ -420,9 +420,6 @@ void vk_arch_exit(void);
 /** Answer the ioctl of this name. Returns 0, or a negative errno with @why. */
 int vk_arch_decide(struct kvm *kvm, struct vpmu_kvm_arch *io, struct vpmu_error *why);
 
-/** Can this vCPU have it? If not, @why gives the reason. vcpu->mutex is held. */
-bool vk_arch_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why);
-
 /**
  * Give it to a VM that the module does not know and whose vCPUs are locked, if the parameter
  * says so. Returns 0, or a negative errno with @why.
@@ -454,6 +451,12 @@ int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpm
 
 /** The part of vk_vcpu_new() and of its end. */
 int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why);
+
+/** Can this vCPU have it? If not, @why gives the reason. vcpu->mutex is held. */
+bool vk_arch_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why);
+
+/** Save the vCPU's state as vpmu_arch_save() does. vcpu->mutex is held. May sleep. */
+int vk_arch_save(struct vk_vcpu *c, void *state, size_t room, size_t *bytes);
 void vk_arch_vcpu_fini(struct vk_vcpu *c);
 
 /** Is a service due besides what is pending? Does not sleep. */

@@ -551,3 +551,16 @@ enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr,
 			   msr, value);
 	return result;
 }
+
+enum vpmu_result vpmu_arch_restore_status(struct vpmu_arch *v, uint64_t value)
+{
+	uint64_t changed = v->r.status ^ value;
+
+	if (value & ~v->valid.status)
+		return VPMU_FAULT;
+	vpmu_assert(arch_at_rest(v));
+	v->r.status = value;
+	status_changed(v, changed);
+	arch_sync(v);
+	return VPMU_HANDLED;
+}

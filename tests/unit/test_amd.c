@@ -649,7 +649,16 @@ static void test_status(void **state)
 	assert_int_equal(rd(m, STATUS), 0x17);
 	assert_int_equal(rd(m, STATUS_SET), 0);
 	assert_int_equal(rd(m, STATUS_CLR), 0);
+	assert_int_equal(vpmu_arch_restore_status(m->v, BIT(59) | 8), VPMU_HANDLED);
+	assert_int_equal(rd(m, STATUS), BIT(59) | 8);
+	assert_int_equal(vpmu_arch_restore_status(m->v, BIT(6)), VPMU_FAULT);
+	assert_int_equal(rd(m, STATUS), BIT(59) | 8);
 	assert_int_equal(m->script.n_pmi, 2);
+	run(m, VPMU_BANK_USER, 20); /* nothing counts in a frozen one */
+	assert_int_equal(rd(m, CTR(0)), 1);
+	assert_int_equal(vpmu_arch_restore_status(m->v, 0), VPMU_HANDLED);
+	run(m, VPMU_BANK_USER, 20);
+	assert_int_equal(rd(m, CTR(0)), 21);
 	machine_free(m);
 }
 

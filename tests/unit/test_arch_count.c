@@ -383,6 +383,12 @@ static void test_status_set_and_inuse(void **state)
 	assert_int_equal(f->n_pmi, 0);
 	fake_wr(f, OVF_CTRL, 0xc);
 	assert_int_equal(fake_rd(f, STATUS), 1);
+	assert_int_equal(vpmu_arch_restore_status(f->v, BIT(63) | 2), VPMU_HANDLED);
+	assert_int_equal(fake_rd(f, STATUS), BIT(63) | 2);
+	assert_int_equal(vpmu_arch_restore_status(f->v, BIT(20)), VPMU_FAULT);
+	assert_int_equal(fake_rd(f, STATUS), BIT(63) | 2);
+	assert_int_equal(vpmu_arch_restore_status(f->v, 1), VPMU_HANDLED);
+	assert_int_equal(f->n_pmi, 0);
 
 	assert_int_equal(fake_rd(f, INUSE), 0);
 	fake_wr(f, EVTSEL + 2, INSTRUCTIONS);

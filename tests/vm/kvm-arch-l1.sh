@@ -333,6 +333,16 @@ t_fuzz() {
 	unload
 }
 
+# Modules that take this kernel for another one do not load, and say what differs.
+t_others() {
+	local name
+	for name in kvm_emulate_hypercall kvm_vcpu_reset kvm_x86_pmu_event_filter; do
+		dmesg -C
+		check "others/$name" "$(! insmod $name/out/vpmu_kvm.ko arch=1 2>/dev/null || { echo 'it loads'; rmmod vpmu_kvm; }
+			dmesg | grep -q "vpmu_kvm: this kernel's KVM has .*$name" || dmesg | tail -n 2)"
+	done
+}
+
 # Since 7.0 KVM can hand the CPU's own counters to a guest, and such a one gets none of ours.
 # shellcheck disable=SC2016 # L2's
 t_mediated() {

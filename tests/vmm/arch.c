@@ -215,6 +215,62 @@ static const char *t_intel(void)
 	return NULL;
 }
 
+/* INIT clears DEBUGCTL and leaves the counters, as the VMM sees at once and a saved state has. */
+static const char *t_intel_init(void)
+{
+	struct vmm *vm = given(2), *to = given(2);
+	struct vmm_vcpu *v = &vm->vcpu[1];
+	struct kvm_mp_state mp;
+	static char state[1 << 16];
+	size_t bytes = sizeof(state);
+	uint64_t value;
+
+	for (unsigned int saved = 0; saved <= 1; saved++) {
+		vmm_long_mode(v);
+		CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
+		CHECK(vmm_wrmsr(v, CTL(3), INSTRUCTIONS), 0);
+		CHECK(vmm_msi(vm, 1, VMM_MSI_INIT), 0);
+		/* KVM does what is pending before it answers. */
+		if (ioctl(v->fd, KVM_GET_MP_STATE, &mp))
+			vmm_die("KVM_GET_MP_STATE");
+		CHECK(mp.mp_state, KVM_MP_STATE_INIT_RECEIVED);
+		if (saved) {
+			CHECK(vmm_save(vm, state, &bytes), 0);
+			CHECK(vmm_load(to, state, bytes), 0);
+			v = &to->vcpu[1];
+		}
+		CHECK(vmm_get_msr(v, VPMU_MSR_DEBUGCTL, &value), 0);
+		CHECK(value, 0);
+		CHECK(vmm_get_msr(v, CTL(3), &value), 0);
+		CHECK(value, INSTRUCTIONS);
+	}
+	vmm_free(vm);
+	vmm_free(to);
+	return NULL;
+}
+
+/* A VMM restores the status of versions that cannot set its bits themselves. */
+static const char *t_intel_older(void)
+{
+	for (unsigned int version = 2; version <= 3; version++) {
+		struct vpmu_kvm_arch a = { .version = version };
+		struct vmm *vm = vmm_new(1, 0);
+		struct vmm_vcpu *v = &vm->vcpu[0];
+		uint64_t value;
+
+		CHECK(vmm_arch(vm, &a), 0);
+		TRY(loop(v, 0, INSTRUCTIONS, 1000, 2000 + AROUND));
+		CHECK(vmm_set_msr(v, STATUS, 1 | 1ull << 32), 0);
+		CHECK(msr(v, STATUS), 1 | 1ull << 32);
+		CHECK(vmm_set_msr(v, STATUS, VPMU_STATUS_CTR_FRZ), EIO);
+		CHECK(vmm_set_msr(v, STATUS, 0), 0);
+		CHECK(vmm_get_msr(v, STATUS, &value), 0);
+		CHECK(value, 0);
+		vmm_free(vm);
+	}
+	return NULL;
+}
+
 /*
  * KVM writes GLOBAL_CTRL at a nested entry, and warns if that is refused: a guest in VMX
  * operation sets what there is of it.
@@ -584,6 +640,8 @@ static const struct {
 	{ "arch=1", t_parameter, true, false },
 	{ "Intel's", t_intel, false, true },
 	{ "Intel's faults", t_intel_faults, false, true },
+	{ "Intel's INIT", t_intel_init, false, true },
+	{ "Intel's older versions", t_intel_older, false, true },
 	{ "VMX", t_vmx, false, true },
 };
 

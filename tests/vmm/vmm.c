@@ -178,6 +178,7 @@ static void make_vcpu(struct vmm *vm, unsigned int number, unsigned int flags)
 		struct kvm_cpuid_entry2 entry[256];
 	} cpuid;
 	struct kvm_cpuid_entry2 *leaf, own;
+	struct kvm_lapic_state apic;
 	struct vmm_vcpu *v = &vm->vcpu[number];
 	int bytes = must(ioctl(kvm(), KVM_GET_VCPU_MMAP_SIZE, 0), "KVM_GET_VCPU_MMAP_SIZE");
 
@@ -205,6 +206,9 @@ static void make_vcpu(struct vmm *vm, unsigned int number, unsigned int flags)
 		memcpy(&leaf->ebx, "CentaulsaurH", 12); /* EBX, ECX, EDX */
 	must(ioctl(v->fd, KVM_SET_CPUID2, &cpuid), "KVM_SET_CPUID2");
 	*leaf = own;
+	/* KVM sends a new vCPU interrupts once it has been told its APIC's state. */
+	must(ioctl(v->fd, KVM_GET_LAPIC, &apic), "KVM_GET_LAPIC");
+	must(ioctl(v->fd, KVM_SET_LAPIC, &apic), "KVM_SET_LAPIC");
 	vmm_long_mode(v);
 }
 
