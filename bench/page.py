@@ -161,15 +161,21 @@ def switching(row):
 
 
 def kvm(report):
-    result = report["kvm"]["switches"]
+    for rig in report["kvm"]:
+        yield from kvm_of(rig)
+
+
+def kvm_of(rig):
+    result, where = rig["switches"], f"On a real KVM ({rig['kernel']}, {rig['cpu']})"
     first = next(iter(result.values()))
     header = ["PMU", *columns(first)]
     for what, title, digits in (("exits", "exits for each context switch", 2),
                                 ("instructions", "the host's instructions for each", 0)):
         # If fewer than every second switch exits, the exits are the timers', and no base
         # of a ratio.
-        yield (f"On a real KVM, {title}",
-               "Between two tasks, counted; in brackets the ratio to KVM's own vPMU.", header,
+        yield (f"{where}, {title}",
+               "Between two tasks, counted; in brackets the ratio to KVM's own vPMU. "
+               f"vpmu {rig['commit']}.", header,
                [[name, *(f"{r[what]:.{digits}f}" +
                          (f" ({r[what] / b[what]:.2f})" if b["exits"] > 0.5 else "")
                          for r, b in zip(row, first))] for name, row in result.items()])
@@ -180,15 +186,15 @@ def kvm(report):
             more, host = (r[k] - row[0][k] for k in ("exits", "instructions"))
             cells.append(f"{host / more:.0f}" if more > 0.5 else "-")
         rows.append([name, *cells])
-    yield ("On a real KVM, the host's instructions for each of these exits",
+    yield (f"{where}, the host's instructions for each of these exits",
            "The number includes work that an exit causes, and excludes the cost of a switch "
            "without events.",
            ["PMU", *columns(switching(first)[1:])], rows)
-    yield ("On a real KVM, a call",
+    yield (f"{where}, a call",
            "For each call of a guest that does nothing else, counted by the host.",
            ["", "exits", "the host's instructions", "cycles"],
            [[title, f"{p['exits']:.2f}", f"{p['instructions']:.0f}", f"{p['cycles']:.0f}"]
-            for title, p in report["kvm"]["calls"].items()])
+            for title, p in rig["calls"].items()])
 
 
 def scheduling(report):

@@ -408,7 +408,8 @@ static void check_doorbell(void)
 	cpuid(base + VPMU_CPUID_PV, &a, &b, &c, &d);
 	expect_in("doorbell, CPUID", "bit", !!(b & VPMU_PV_HAS_DOORBELL), 1);
 	expect_in("doorbell, hypercall", "VERSION's answer",
-		  pv_call(VPMU_PV_HYPERCALL, 0, 0, 0), d ? (int64_t)VPMU_PV_MAGIC : -VPMU_PV_ENOSYS);
+		  pv_call(VPMU_PV_HYPERCALL, 0, 0, 0),
+		  d ? (int64_t)VPMU_PV_MAGIC : -VPMU_PV_ENOSYS);
 	expect_in("doorbell, VERSION", "magic", bell(0, 0), VPMU_PV_MAGIC);
 	expect_in("doorbell, no such operation", "answer", bell(77, 0), -VPMU_PV_ENOSYS);
 	expect_in("doorbell, misaligned", "#GP",
