@@ -112,7 +112,7 @@ static inline void vk_hrtimer_init(struct hrtimer *timer,
 #define VK_SET_MSR	"__kvm_set_msr"
 #endif
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
 #define VK_REG_CR4	VCPU_REG_CR4
 #else
 #define VK_REG_CR4	VCPU_EXREG_CR4
