@@ -18,8 +18,11 @@
 #error "vpmu_kvm needs a kernel with CONFIG_PERF_EVENTS"
 #endif
 
-/* The module loads on a newer kernel only if params.h can check the types. */
-#define VK_KERNEL_WAS_TRIED (LINUX_VERSION_CODE < KERNEL_VERSION(7, 4, 0))
+/* The module loads on another kernel only if params.h can check the types. */
+#define VK_KERNEL_WAS_TRIED					\
+	(LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0) ||	\
+	 (LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0) &&	\
+	  LINUX_VERSION_CODE < KERNEL_VERSION(7, 4, 0)))
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
 #error "vpmu_kvm is for kernels 6.1 and newer: docs/KVM-HOST.md, \"Kernels tried\""
 #endif
