@@ -1,115 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* vpmu compare: compares the counts of perf stat -x, with a baseline, for CI. */
+/* vpmu compare: compares the counts of perf stat with a baseline, for CI. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
+#include "growth.h"
 #include "vpmu.h"
 
 static const char usage[] =
 "Usage: vpmu compare [options] BASELINE NOW\n"
 "\n"
-"Compares counts, of which each file has what perf stat -x, -o FILE wrote. Every event\n"
-"of BASELINE has to be in NOW, counted all of the time, and may not have grown. Exit\n"
-"status 1: something has, or is no count.\n"
+"Compares counts, of which each file has what perf stat -o FILE wrote: for people, with\n"
+"-x, or with -j. Every row of BASELINE has to be in NOW, counted all of the time, and may\n"
+"not have grown. Exit status 1: one has, or is no count.\n"
 "\n"
 "  vpmu run -- perf stat -x, -e instructions:u -o now.csv ./program\n"
 "  vpmu compare baseline.csv now.csv\n";
 
-struct count {
-	char *event;
-	uint64_t value;
-	bool counted;
-	double share;		/* part of its time that it was on a counter, in percent */
+/* What became of a row. */
+struct verdict {
+	const struct count *base, *now;	/* either may be NULL */
+	char *why;			/* it failed; or NULL */
 };
-struct counts {
-	const char *path;
-	struct count list[64];
-	size_t n;
-};
-
-static const struct count *find(const struct counts *c, const char *event);
-
-/* Bytes of an event's name, in which slashes may enclose commas: "cpu/event=1,umask=2/u". */
-static size_t name_bytes(const char *text)
-{
-	size_t plain = strcspn(text, ",/\n");
-	const char *end = text[plain] == '/' ? strchr(text + plain + 1, '/') : NULL;
-
-	return end ? (size_t)(end - text) + strcspn(end, ",\n") : strcspn(text, ",\n");
-}
-
-/* Read the share from "1000,66.67,..." or, with perf stat -r, "0.05%,1000,66.67,...". */
-static bool take_share(struct count *one, const char *text)
-{
-	char *end;
-
-	if (text[strcspn(text, ",%\n")] == '%')
-		text = strchrnul(text, ',') + 1;
-	text = strchr(text, ',');
-	one->share = text ? strtod(text + 1, &end) : 0;
-	return text && end != text + 1;
-}
-
-/* "41020005,,instructions:u,1000,100.00,,"; "<not counted>,,cycles,0,100.00,," */
-static void take_line(struct counts *c, const char *line, size_t number)
-{
-	const char *unit = strchr(line, ','), *event = unit ? strchr(unit + 1, ',') : NULL;
-	struct count *one = &c->list[c->n];
-	size_t bytes = event ? name_bytes(event + 1) : 0;
-	char *end;
-
-	if (!bytes || event[bytes + 1] != ',')
-		fail(EXIT_VPMU, "%s:%zu: found no count, needed what perf stat -x, writes", c->path,
-		     number);
-	if (c->n == sizeof(c->list) / sizeof(c->list[0]))
-		fail(EXIT_VPMU, "%s: more than %zu events", c->path, c->n);
-	errno = 0;
-	one->value = strtoull(line, &end, 10);
-	one->counted = *line >= '0' && *line <= '9' && end == unit && !errno;
-	if (!one->counted && *line != '<')
-		fail(EXIT_VPMU, "%s:%zu: found '%.*s', needed a whole number", c->path, number,
-		     (int)(unit - line), line);
-	if (one->counted && !take_share(one, event + bytes + 2))
-		fail(EXIT_VPMU, "%s:%zu: found no share of the time after the event, needed "
-		     "what perf stat -x, writes", c->path, number);
-	one->event = strndup(event + 1, bytes);
-	if (find(c, one->event))
-		fail(EXIT_VPMU, "%s:%zu: found a second row of %s, needed one program's counts "
-		     "in each file", c->path, number, one->event);
-	c->n++;
-}
-
-static void read_counts(struct counts *c, const char *path)
-{
-	char *line = NULL;
-	size_t size = 0, number = 0;
-	FILE *in = fopen(path, "re");
-
-	c->path = path;
-	if (!in)
-		fail(EXIT_VPMU, "%s: %s; perf stat -x, -o %s writes one", path,
-		     strerror(errno), path);
-	while (getline(&line, &size, in) > 0) {
-		number++;
-		if (*line != '#' && *line != '\n')
-			take_line(c, line, number);
-	}
-	free(line);
-	fclose(in);
-	if (!c->n)
-		fail(EXIT_VPMU, "%s: found no count, needed what perf stat -x, writes", path);
-}
-
-static const struct count *find(const struct counts *c, const char *event)
-{
-	for (size_t i = 0; i < c->n; i++)
-		if (!strcmp(c->list[i].event, event))
-			return &c->list[i];
-	return NULL;
-}
 
 /*
  * Return the reason why @now is a failure, as a new string, or NULL. @allow is in
@@ -119,6 +35,8 @@ static char *judge(const struct count *base, const struct count *now, uint64_t a
 {
 	uint64_t more;
 
+	if (!base)
+		return xprintf("a further row of this name, of which the baseline has none");
 	if (!base->counted)
 		return xprintf("not counted in the baseline");
 	if (!(base->share >= 100))
@@ -139,28 +57,217 @@ static char *judge(const struct count *base, const struct count *now, uint64_t a
 	more = now->value - base->value;
 	if (more <= (unsigned __int128)base->value * allow / 100000)
 		return NULL;
-	return xprintf("grew by %" PRIu64 ", from %" PRIu64 " to %" PRIu64, more, base->value,
-		       now->value);
+	if (!base->value)
+		return xprintf("grew by %" PRIu64 ", from 0", more);
+	return xprintf("grew by %" PRIu64 ", from %" PRIu64 " to %" PRIu64 " (%.4g %%, of which "
+		       "%g %% is allowed)", more, base->value, now->value,
+		       100.0 * more / base->value, allow / 1000.0);
 }
 
-static void xml_text(FILE *out, const char *text)
+/* Rows of the baseline, and then those that only @now has. Returns their number. */
+static size_t compare(const struct counts *base, const struct counts *now, uint64_t allow,
+		      struct verdict *v)
+{
+	size_t n = 0;
+
+	for (const struct count *b = base->list; b < base->list + base->n; b++, n++) {
+		v[n].base = b;
+		v[n].now = counts_find(now, b->name, b->turn);
+		v[n].why = judge(b, v[n].now, allow);
+	}
+	for (const struct count *c = now->list; c < now->list + now->n; c++) {
+		if (counts_find(base, c->name, c->turn))
+			continue;
+		v[n].now = c;
+		/* An event that the baseline does not have is compared with nothing. */
+		if (counts_find(base, c->name, 0))
+			v[n].why = judge(NULL, c, allow);
+		n++;
+	}
+	return n;
+}
+
+static char *name_of(const struct verdict *v)
+{
+	const struct count *c = v->base ? v->base : v->now;
+
+	return c->turn ? xprintf("%s, row %u", c->name, c->turn + 1) : xprintf("%s", c->name);
+}
+
+/* What is to be read, and written. */
+struct result {
+	const struct verdict *row;
+	size_t n, failed;
+	const struct growth *function;	/* those that grew, most first */
+	size_t n_functions;
+};
+#define MOST_FUNCTIONS 10
+
+/* ---- forms */
+
+static void write_lines(FILE *out, const struct result *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct verdict *v = &r->row[i];
+		char *name = name_of(v);
+
+		if (v->why)
+			fprintf(out, "%-8s %s: %s\n", "FAIL", name, v->why);
+		else if (!v->base && v->now->counted)
+			fprintf(out, "%-8s %s: %" PRIu64 ", which the baseline does not have\n",
+				"new", name, v->now->value);
+		else if (!v->base)
+			fprintf(out, "%-8s %s: not counted\n", "new", name);
+		else
+			fprintf(out, "%-8s %s: %" PRIu64 "%s\n", "ok", name, v->now->value,
+				v->now->value < v->base->value ?
+				", less than before: a new baseline would hold it there" : "");
+		free(name);
+	}
+	for (size_t i = 0; i < r->n_functions && i < MOST_FUNCTIONS; i++)
+		fprintf(out, "%-8s %s, by %" PRIu64 ", from %" PRIu64 " to %" PRIu64 "\n", "grew",
+			r->function[i].function, r->function[i].now - r->function[i].base,
+			r->function[i].base, r->function[i].now);
+}
+
+static void escaped(FILE *out, const char *text, const char *special, const char *form)
 {
 	for (; *text; text++)
-		if (strchr("<>&\"", *text))
-			fprintf(out, "&#%d;", *text);
+		if (strchr(special, *text))
+			fprintf(out, form, *text);
 		else
 			putc(*text, out);
 }
 
-static void junit_case(FILE *out, const char *event, const char *why)
+/* JUnit's XML. */
+static void write_junit(FILE *out, const struct result *r)
 {
-	fputs("  <testcase classname=\"vpmu\" name=\"", out);
-	xml_text(out, event);
-	fputs(why ? "\"><failure message=\"" : "\"/>\n", out);
-	if (!why)
+	static const char special[] = "<>&\"\n";
+
+	fprintf(out, "<testsuite name=\"vpmu\" tests=\"%zu\" failures=\"%zu\">\n", r->n, r->failed);
+	for (size_t i = 0; i < r->n; i++) {
+		char *name = name_of(&r->row[i]);
+
+		fputs("  <testcase classname=\"vpmu\" name=\"", out);
+		escaped(out, name, special, "&#%d;");
+		if (r->row[i].why) {
+			fputs("\"><failure message=\"", out);
+			escaped(out, r->row[i].why, special, "&#%d;");
+			fputs("\"/></testcase>\n", out);
+		} else {
+			fputs("\"/>\n", out);
+		}
+		free(name);
+	}
+	fputs("</testsuite>\n", out);
+}
+
+static void markdown_count(FILE *out, const struct count *c)
+{
+	if (c && c->counted)
+		fprintf(out, " %" PRIu64 " |", c->value);
+	else
+		fputs(c ? " not counted |" : " |", out);
+}
+
+/* A table for a comment of a pull request. */
+static void write_markdown(FILE *out, const struct result *r)
+{
+	static const char special[] = "|<>&\n`*_[]\\";
+
+	fputs("| | count | baseline | now | |\n|---|---|---:|---:|---|\n", out);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct verdict *v = &r->row[i];
+		char *name = name_of(v);
+
+		fprintf(out, "| %s | ", v->why ? ":x:" : v->base ? ":white_check_mark:" : "new");
+		escaped(out, name, special, "&#%d;");
+		fputs(" |", out);
+		markdown_count(out, v->base);
+		markdown_count(out, v->now);
+		putc(' ', out);
+		escaped(out, v->why ? v->why : "", special, "&#%d;");
+		fputs(" |\n", out);
+		free(name);
+	}
+	if (!r->n_functions)
 		return;
-	xml_text(out, why);
-	fputs("\"/></testcase>\n", out);
+	fputs("\n| function that grew | baseline | now | by |\n|---|---:|---:|---:|\n", out);
+	for (size_t i = 0; i < r->n_functions && i < MOST_FUNCTIONS; i++) {
+		const struct growth *f = &r->function[i];
+
+		fputs("| ", out);
+		escaped(out, f->function, special, "&#%d;");
+		fprintf(out, " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |\n", f->base, f->now,
+			f->now - f->base);
+	}
+}
+
+/* Counts are strings: they may have 64 bits, and JSON's readers take numbers of 53. */
+static json_t *json_count(const struct count *c)
+{
+	char text[24];
+
+	if (!c || !c->counted)
+		return json_null();
+	snprintf(text, sizeof(text), "%" PRIu64, c->value);
+	return json_string(text);
+}
+
+static void write_json(FILE *out, const struct result *r)
+{
+	json_t *rows = json_array(), *functions = json_array(), *all;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct verdict *v = &r->row[i];
+		char *name = name_of(v);
+
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:o, s:o, s:s?}", "name", name,
+			"verdict", v->why ? "fail" : v->base ? "ok" : "new",
+			"baseline", json_count(v->base), "now", json_count(v->now),
+			"why", v->why));
+		free(name);
+	}
+	for (size_t i = 0; i < r->n_functions; i++)
+		json_array_append_new(functions, json_pack("{s:s, s:I, s:I}", "name",
+			r->function[i].function, "baseline", (json_int_t)r->function[i].base,
+			"now", (json_int_t)r->function[i].now));
+	all = json_pack("{s:b, s:o, s:o}", "ok", !r->failed, "counts", rows, "functions",
+			functions);
+	json_dumpf(all, out, JSON_INDENT(1));
+	putc('\n', out);
+	json_decref(all);
+}
+
+/* GitHub's annotations, which it takes from the job's output. */
+static void write_github(FILE *out, const struct result *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		char *name = name_of(&r->row[i]);
+
+		if (r->row[i].why) {
+			fputs("::error title=vpmu::", out);
+			escaped(out, name, "%\r\n", "%%%02X");
+			fputs(": ", out);
+			escaped(out, r->row[i].why, "%\r\n", "%%%02X");
+			putc('\n', out);
+		}
+		free(name);
+	}
+}
+
+static void write_to(const char *option, const char *path, const struct result *r,
+		     void (*form)(FILE *out, const struct result *r))
+{
+	FILE *out;
+
+	if (!path)
+		return;
+	out = fopen(path, "we");
+	if (out)
+		form(out, r);
+	if (!out || ferror(out) | fclose(out))
+		fail(EXIT_VPMU, "--%s %s: %s", option, path, strerror(errno));
 }
 
 /* "0.5" percent in thousandths of one. */
@@ -176,48 +283,49 @@ static uint64_t allowance(const char *text)
 
 int verb_compare(int argc, char **argv)
 {
-	const char *allow = "0", *junit = NULL;
+	const char *allow = "0", *junit = NULL, *markdown = NULL, *json = NULL;
+	const char *base_profile = NULL, *now_profile = NULL;
+	bool github = false;
 	const struct option_def defs[] = {
 		{ "allow", 0, "PERCENT", "how much a count may grow (0)", &allow },
+		{ "base-profile", 0, "FILE", "of perf record, then: name the functions that grew",
+		  &base_profile },
+		{ "now-profile", 0, "FILE", "of perf record, now", &now_profile },
+		{ "markdown", 0, "FILE", "write a table for a pull request's comment, too",
+		  &markdown },
+		{ "json", 0, "FILE", "write the result as JSON, too", &json },
 		{ "junit", 0, "FILE", "write the result as JUnit's XML, too", &junit },
+		{ "github", 0, NULL, "print GitHub's annotations for what failed, too", &github },
 		{ NULL, 0, NULL, NULL, NULL },
 	};
 	int at = options_parse(argc, argv, defs, usage);
-	static struct counts base, now;
-	size_t failed = 0;
-	FILE *out = NULL;
+	struct counts base = { 0 }, now = { 0 };
+	struct growth *grown = NULL;
+	struct verdict *row;
+	struct result r = { 0 };
 	uint64_t most;
 
 	if (argc - at != 2)
 		fail(EXIT_VPMU, "compare takes a baseline and what is to be compared with it "
 		     "(vpmu compare --help)");
+	if (!base_profile != !now_profile)
+		fail(EXIT_VPMU, "--base-profile and --now-profile need each other");
 	most = allowance(allow);
-	read_counts(&base, argv[at]);
-	read_counts(&now, argv[at + 1]);
-	if (junit) {
-		out = fopen(junit, "we");
-		if (!out)
-			fail(EXIT_VPMU, "--junit %s: %s", junit, strerror(errno));
-		fprintf(out, "<testsuite name=\"vpmu\" tests=\"%zu\">\n", base.n);
-	}
-	for (size_t i = 0; i < base.n; i++) {
-		const struct count *b = &base.list[i], *n = find(&now, b->event);
-		char *why = judge(b, n, most);
-
-		printf("%-8s %s: %s", why ? "FAIL" : "ok", b->event, why ? why : "");
-		if (!why)
-			printf("%" PRIu64 "%s", n->value, n->value < b->value ?
-			       ", less than before: a new baseline would hold it there" : "");
-		putchar('\n');
-		if (out)
-			junit_case(out, b->event, why);
-		failed += why != NULL;
-		free(why);
-	}
-	if (out) {
-		fputs("</testsuite>\n", out);
-		if (fclose(out))
-			fail(EXIT_VPMU, "--junit %s: %s", junit, strerror(errno));
-	}
-	return fflush(stdout) ? EXIT_VPMU : failed != 0;
+	counts_read(&base, argv[at]);
+	counts_read(&now, argv[at + 1]);
+	row = xalloc((base.n + now.n) * sizeof(*row));
+	r.row = row;
+	r.n = compare(&base, &now, most, row);
+	for (size_t i = 0; i < r.n; i++)
+		r.failed += row[i].why != NULL;
+	if (r.failed && base_profile)
+		r.n_functions = growth_read(base_profile, now_profile, &grown);
+	r.function = grown;
+	write_lines(stdout, &r);
+	if (github)
+		write_github(stdout, &r);
+	write_to("junit", junit, &r, write_junit);
+	write_to("markdown", markdown, &r, write_markdown);
+	write_to("json", json, &r, write_json);
+	return fflush(stdout) ? EXIT_VPMU : r.failed != 0;
 }

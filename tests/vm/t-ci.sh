@@ -16,12 +16,13 @@ times=${times:-3}
 cat >app.S <<'END'
 	.globl _start
 _start:	mov $100000, %ecx
-1:	add $1, %eax
+	.globl work
+work:	add $1, %eax
 #ifdef GROWN
 	nop
 #endif
 	dec %ecx
-	jnz 1b
+	jnz work
 	mov $60, %eax
 	xor %edi, %edi
 	syscall
@@ -33,6 +34,7 @@ cc -nostdlib -static -Wl,--build-id=none app.S -o app &&
 out=$("$VPMU_BUILD/vpmu" run -- sh -c '
 	count() { perf stat -x, -e instructions:u,branches:u -o "$1" "./$2"; }
 	count baseline app
+	for i in app grown; do perf record -q -e instructions:u -c 1000 -o $i.data ./$i; done
 	for i in $(seq "$1"); do count "app.$i" app; count "grown.$i" grown; done' \
 	sh "$times" 2>&1 </dev/null) || { echo "not ok counted: $(tail -n 1 <<<"$out")" && exit 1; }
 
@@ -48,3 +50,6 @@ for i in $(seq "$times"); do
 done
 case_of "no false alarm in $times runs" "$([ $alarms = 0 ] || echo "$alarms, as $(grep -h FAIL app.*.log | head -n 1)")"
 case_of "caught $times of $times" "$([ $caught = "$times" ] || echo "$caught")"
+"$VPMU_BUILD/vpmu" compare --base-profile app.data --now-profile grown.data baseline grown.1 >function.log
+case_of 'the function that grew' "$(grep -qx 'grew     instructions:u: work, by 100000, from 300000 to 400000' function.log ||
+	cat function.log)"
