@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Reads what perf stat writes: for people, which names the program; with -x, or -j, which do
- * not. A file may have several runs, by perf stat --append.
+ * not, but vpmu bench does by a comment. A file may have several runs, by perf stat --append.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -19,7 +19,8 @@ struct reader {
 	char *program;		/* whose rows follow; NULL: the file does not say */
 };
 
-static _Noreturn void refuse(const struct reader *r, const char *found, int bytes, const char *needed)
+static _Noreturn void refuse(const struct reader *r, const char *found, int bytes,
+			     const char *needed)
 {
 	fail(EXIT_VPMU, "%s:%zu: found %s%.*s%s, needed %s", r->to->path, r->line,
 	     bytes ? "'" : "", bytes ? bytes : (int)strlen(found), found, bytes ? "'" : "", needed);
@@ -38,8 +39,9 @@ static void add(struct reader *r, struct count one, const char *event, size_t by
 {
 	struct counts *c = r->to;
 
-	one.name = r->program ? xprintf("%s: %.*s", r->program, (int)bytes, event) :
-				xprintf("%.*s", (int)bytes, event);
+	one.event = xprintf("%.*s", (int)bytes, event);
+	one.program = r->program ? xprintf("%s", r->program) : NULL;
+	one.name = one.program ? xprintf("%s: %s", one.program, one.event) : one.event;
 	while (counts_find(c, one.name, one.turn))
 		one.turn++;
 	c->list = reallocarray(c->list, c->n + 1, sizeof(*c->list));
@@ -205,6 +207,12 @@ static void read_rows(struct reader *r, FILE *in)
 
 	while (getline(&line, &size, in) > 0) {
 		r->line++;
+		if (!strncmp(line, COUNTS_TITLE, strlen(COUNTS_TITLE))) {
+			const char *title = line + strlen(COUNTS_TITLE);
+
+			free(r->program);
+			r->program = xprintf("%.*s", (int)strcspn(title, "\n"), title);
+		}
 		words |= strstr(line, "Performance counter stats for ") != NULL;
 		if (*line == '#' || *line == '\n')
 			continue;

@@ -7,8 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a line begins with that names the program of the rows after it. */
+#define COUNTS_TITLE "# vpmu bench: "
+
 struct count {
 	char *name;		/* the event's, after its program's if the file has one */
+	char *program, *event;	/* the parts; program may be NULL */
 	unsigned int turn;	/* rows of the same name before it */
 	uint64_t value;
 	bool counted;

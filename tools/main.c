@@ -22,6 +22,7 @@ static const struct verb {
 	{ "check", verb_check, "can this machine, can a guest count?" },
 	{ "list", verb_list, "what a guest can count, and what each number is worth" },
 	{ "contention", verb_contention, "who gets a counter that host and guest both want" },
+	{ "bench", verb_bench, "count the commands of a file, and hold them to a baseline" },
 	{ "compare", verb_compare, "counts against a baseline, for CI" },
 	{ "timeline", verb_timeline, "draw what vpmu run --trace wrote" },
 	{ "decode", verb_decode, "a register's value in words" },

@@ -53,3 +53,43 @@ case_of "caught $times of $times" "$([ $caught = "$times" ] || echo "$caught")"
 "$VPMU_BUILD/vpmu" compare --base-profile app.data --now-profile grown.data baseline grown.1 >function.log
 case_of 'the function that grew' "$(grep -qx 'grew     instructions:u: work, by 100000, from 300000 to 400000' function.log ||
 	cat function.log)"
+
+# vpmu bench: a dynamic program, and those two, in one file; parts of it; what is not counted.
+seq 1000 -1 1 >numbers
+cat >bench <<'END'
+# NAME: COMMAND
+sort: sort -n numbers
+app: ./app
+quoted name: sh -c 'exit $((1 - 1))' "a b"
+END
+bench() { "$VPMU_BUILD/vpmu" bench "$@" </dev/null >bench.log 2>&1; }
+bench --update -e instructions:u,branches:u bench
+case_of 'bench, a baseline' "$(diff <(grep -A 2 ': app' bench.baseline) - <<'END' || cat bench.log
+# vpmu bench: app
+300004,,instructions:u,0,100.00,,
+100001,,branches:u,0,100.00,,
+END
+)"
+wrong=''
+for i in $(seq "$times"); do
+	A_LONG_VARIABLE=$(seq "$i") bench -e instructions:u,branches:u bench || wrong+=$(grep FAIL bench.log)
+done
+case_of "bench, $times of $times the same, in another environment" "$wrong"
+sed -i 's/\.\/app/.\/grown/' bench
+bench -e instructions:u,branches:u --markdown bench.md bench
+status=$?
+case_of 'bench, more' "$([ $status = 1 ] && [ "$(grep -c ^FAIL bench.log)" = 1 ] &&
+	grep -q 'FAIL     app: instructions:u: grew by 100000, from 300004' bench.log &&
+	grep -q '| :x: | app: instructions:u | 300004 | 400004 |' bench.md || cat bench.log)"
+sed -i 's/\.\/grown/.\/app/' bench
+for part in 1 2; do bench -e instructions:u,branches:u --shard $part/2 -o "part.$part" bench || cat bench.log; done
+cat part.1 part.2 >parts
+"$VPMU_BUILD/vpmu" compare bench.baseline parts >parts.log
+case_of 'bench, parts' "$([ $? = 0 ] && [ "$(grep -c ^ok parts.log)" = 6 ] && ! grep -q ': app' part.1 || cat parts.log)"
+echo 'bad: false' >>bench
+bench bench
+status=$?
+case_of 'bench, a command that fails' "$([ $status = 125 ] && grep -q 'vpmu: bad: status 1' bench.log || cat bench.log)"
+echo 'slow: sleep 60' >bench
+timeout -s TERM 5 "$VPMU_BUILD/vpmu" bench bench </dev/null >bench.log 2>&1
+case_of 'bench, nothing is left' "$(ls -d .vpmu-bench* 2>/dev/null)"
