@@ -105,10 +105,11 @@ static void read_benches(struct benches *b, const char *path)
 /* "2/8": the second, tenth, ... of the commands. */
 static void choose(struct benches *b, const char *shard)
 {
-	unsigned int k, n;
-	int used = 0;
+	char *slash, *end = "";
+	unsigned long k = strtoul(shard, &slash, 10), n = *slash == '/' ?
+			  strtoul(slash + 1, &end, 10) : 0;
 
-	if (sscanf(shard, "%u/%u%n", &k, &n, &used) != 2 || shard[used] || !k || k > n)
+	if (*end || !k || k > n || n > 1000000)
 		fail(EXIT_VPMU, "--shard %s: K/N is needed, with K from 1 to N", shard);
 	for (size_t i = 0; i < b->n; i++)
 		b->list[i].chosen = i % n == k - 1;

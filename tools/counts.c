@@ -154,12 +154,10 @@ static bool grouped(const char *text, size_t bytes, uint64_t *value)
 static double share_of(const char *line)
 {
 	const char *open = strrchr(line, '(');
-	double share;
-	int used = 0;
+	char *end = NULL;
+	double share = open ? strtod(open + 1, &end) : 0;
 
-	if (open && sscanf(open, "(%lf%%)%n", &share, &used) == 1 && used)
-		return share;
-	return 100;
+	return open && end > open + 1 && !strncmp(end, "%)", 2) ? share : 100;
 }
 
 /* "   41,020,005      instructions:u     #    1.00  insn per cycle     (66.67%)" */
