@@ -33,7 +33,7 @@ static const char script[] =
 	"out=$1 events=$2\n"
 	"shift 2\n"
 	"while [ $# -gt 0 ]; do\n"
-	"	echo \"" COUNTS_TITLE "$1\" >>\"$out\"\n"
+	"	printf '" COUNTS_TITLE "%s\\n' \"$1\" >>\"$out\"\n"
 	"	eval \"env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/ LC_ALL=C.UTF-8 \\\n"
 	"		PYTHONHASHSEED=0 setarch -R perf stat -x, --append -o \\\"\\$out\\\" \\\n"
 	"		-e \\\"\\$events\\\" -- $2\" \\\n"
@@ -186,7 +186,7 @@ static int count(const struct benches *b, const char *events, char *const *more,
 
 /* ---- the counts */
 
-/* As perf stat -x, has them, but for what differs in each run. */
+/* Write the rows as perf stat -x, does, but for what differs in each run. */
 static void write_counts(const struct counts *c, const char *path)
 {
 	FILE *out = fopen(path, "we");
@@ -204,6 +204,19 @@ static void write_counts(const struct counts *c, const char *path)
 	}
 	if (!out || ferror(out) | fclose(out))
 		fail(EXIT_VPMU, "%s: %s", path, strerror(errno));
+}
+
+/* A full disk must not make a baseline of some of the commands. */
+static void check_complete(const struct counts *now, const struct benches *b)
+{
+	for (const struct bench *one = b->list; one < b->list + b->n; one++) {
+		size_t i = 0;
+
+		while (i < now->n && strcmp(now->list[i].program, one->name))
+			i++;
+		if (one->chosen && i == now->n)
+			fail(EXIT_VPMU, "%s: perf stat has written no count", one->name);
+	}
 }
 
 /* Leave out of the baseline what another machine counts. */
@@ -254,6 +267,7 @@ int verb_bench(int argc, char **argv)
 	if (status)
 		return status;
 	counts_read(&now, scratch);
+	check_complete(&now, &b);
 	if (output)
 		write_counts(&now, output);
 	if (update) {

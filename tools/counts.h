@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a line begins with that names the program of the rows after it. */
+/* A line that begins with this names the program of the rows after it. */
 #define COUNTS_TITLE "# vpmu bench: "
 
 struct count {

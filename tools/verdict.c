@@ -11,7 +11,7 @@
 #include "verdict.h"
 #include "vpmu.h"
 
-/* What became of a row. */
+/* This is what became of a row. */
 struct verdict {
 	const struct count *base, *now;	/* either may be NULL */
 	char *why;			/* it failed; or NULL */
@@ -84,7 +84,7 @@ static char *name_of(const struct verdict *v)
 	return c->turn ? xprintf("%s, row %u", c->name, c->turn + 1) : xprintf("%s", c->name);
 }
 
-/* What is to be read, and written. */
+/* All forms are written from this. */
 struct result {
 	const struct verdict *row;
 	size_t n, failed;

@@ -136,9 +136,14 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr, uint64_t *va
 enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr, uint64_t value);
 
 /**
- * The global status as a VMM restores it: exactly the bits of @value, without a PMI. Returns
- * VPMU_HANDLED; or VPMU_FAULT, with nothing changed, for a bit that it does not have. May
- * call the provider.
+ * The global status as a VMM restores it: exactly the bits of @value, without a PMI, also
+ * where the guest itself can set none (Intel's versions 2 and 3).
+ *
+ * @value: 64 bits, laid out as this vendor's GLOBAL_STATUS; a PMU without one takes 0
+ *
+ * Called as vpmu_arch_wrmsr() is, and may call the same. Returns VPMU_HANDLED; or VPMU_FAULT,
+ * with nothing changed, for a bit that the status does not have.
+ * Source: SDM vol. 3, "IA32_PERF_GLOBAL_STATUS MSR"; APM vol. 2, "PerfCntrGlobalStatus".
  */
 enum vpmu_result vpmu_arch_restore_status(struct vpmu_arch *v, uint64_t value);
 

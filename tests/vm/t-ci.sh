@@ -90,6 +90,18 @@ echo 'bad: false' >>bench
 bench bench
 status=$?
 case_of 'bench, a command that fails' "$([ $status = 125 ] && grep -q 'vpmu: bad: status 1' bench.log || cat bench.log)"
-echo 'slow: sleep 60' >bench
-timeout -s TERM 5 "$VPMU_BUILD/vpmu" bench bench </dev/null >bench.log 2>&1
+# A name is only a name; and a signal, once there is a file, leaves none.
+# shellcheck disable=SC2016 # a name
+printf '%s\n' 'a\nb $HOME: ./app' >bench
+bench --update bench
+case_of 'bench, a name with marks' "$(grep -qxF '# vpmu bench: a\nb $HOME' bench.baseline || cat bench.log bench.baseline)"
+echo 'endless: tail -f numbers' >bench
+"$VPMU_BUILD/vpmu" bench bench </dev/null >bench.log 2>&1 &
+for _ in $(seq 600); do
+	! grep -qs endless .vpmu-bench* || break
+	sleep 0.1
+done
+case_of 'bench, its file' "$(grep -qs endless .vpmu-bench* || cat bench.log)"
+kill $!
+wait $!
 case_of 'bench, nothing is left' "$(ls -d .vpmu-bench* 2>/dev/null)"

@@ -25,8 +25,8 @@ cd "$work" || exit 1
 export SEED=${SEED:-$RANDOM}
 echo "# SEED=$SEED"
 
-# others MODULE: beside it, modules that take a function to call, one to hook and a structure to
-# be other than they are, built from changed copies of the sources.
+# others: modules that take a function to call, one to hook and a structure to be other than they
+# are, built from changed copies of the sources, each in a directory of its name.
 others() {
 	local headers=$work/headers name file from to
 	mkdir -p "$headers" && "$VPMU_ROOT/tools/guest-kernel" --headers "$headers" "$L1_DIR" >headers.out || return
