@@ -100,6 +100,41 @@ vmx_window:
 	vmcall
 	hlt
 
+/*
+ * Guests that load an address that is not canonical, one every 64 bytes; then one that only
+ * exits. They need vmx_gdt and CR4.FSGSBASE.
+ */
+	.set	BAD, 0xaaaaaaaaaaaaaaaa
+	.macro	bad insn
+	.balign	64, 0x90
+	movabs	$BAD, %rax
+	mov	$BAD & 0xffffffff, %edx
+	\insn
+	vmcall
+	.endm
+	.balign	64, 0x90
+	.globl	vmx_bad, vmx_bad_end
+vmx_bad:
+	.irp	insn, "lgdt table", "lidt table", "wrfsbase %rax", "wrgsbase %rax", "jmp *%rax"
+	bad	"\insn"
+	.endr
+	.irp	msr, 0x175, 0x176, 0xc0000082, 0xc0000083, 0xc0000100, 0xc0000101, 0xc0000102
+	bad	"mov $\msr, %ecx; mov %edx, %eax; wrmsr"
+	.endr
+	.irp	insn, "mov $0x8, %eax; ltr %ax", "mov $0x18, %eax; lldt %ax"
+	bad	"\insn"
+	.endr
+	.balign	64, 0x90
+vmx_bad_end:
+	vmcall
+	.pushsection .data
+	.balign	8
+	.globl	vmx_gdt
+vmx_gdt: .quad	0, 0xaa0089aaaaaa0067, BAD >> 32, 0xaa0082aaaaaa0067, BAD >> 32
+table:	.word	0xff
+	.quad	BAD
+	.popsection
+
 /* int vmx_try(unsigned int what, void *memory, uint64_t number): 1 if it faults. */
 	.globl	vmx_try
 vmx_try:

@@ -33,8 +33,10 @@
 #define ENTRY_64_BIT	(1u << 9)
 #define ENTRY_GLOBAL	(1u << 13)
 
+#define EXIT_EXCEPTION	0
 #define EXIT_WINDOW	7
 #define EXIT_VMCALL	18
+#define EXIT_TIMER	52
 #define EXIT_REASON	0x4402
 #define EXIT_LENGTH	0x440c
 #define GUEST_RIP	0x681e
@@ -50,6 +52,8 @@ enum {
 	TRIES
 };
 extern char vmx_guest[], vmx_guest_length[], vmx_switch[], vmx_window[], vmx_wild[], vmx_wild_end[];
+extern char vmx_bad[], vmx_bad_end[];
+extern uint64_t vmx_gdt[5];
 
 static uint8_t on_region[PAGE], vmcs[PAGE], msr_bitmap[PAGE] __attribute__((aligned(PAGE)));
 static uint64_t ept[3][512], small[512] __attribute__((aligned(PAGE)));
@@ -271,6 +275,54 @@ static void window(void)
 	put_guest(vmx_window, cr3, area.stack + sizeof(area.stack));
 	vmx_round(0);
 	expect("interrupt window after MOV to CR8", get(EXIT_REASON), EXIT_WINDOW);
+}
+
+static void put_bad_guest(const void *rip)
+{
+	fresh();
+	put_controls(0, 0, 0);
+	put_host();
+	put_guest(rip, cr3, area.stack + sizeof(area.stack));
+	put(0x4810, sizeof(vmx_gdt) - 1);
+	put(0x6816, (uintptr_t)vmx_gdt);
+	put(0x6804, cr4 | 1 << 16);
+}
+
+static uint64_t exception(void)
+{
+	return get(EXIT_REASON) == EXIT_EXCEPTION ? get(0x4404) & 0xff : UINT64_MAX;
+}
+
+/*
+ * An address that is not canonical is refused where it is loaded, and at a branch to it, so
+ * that a guest cannot make a state of which it could not be entered again.
+ */
+static void not_canonical(void)
+{
+	const char *const name[] = {
+		"LGDT", "LIDT", "WRFSBASE", "WRGSBASE", "JMP", "SYSENTER_ESP", "SYSENTER_EIP", "LSTAR",
+		"CSTAR", "FS_BASE", "GS_BASE", "KERNEL_GS_BASE", "LTR", "LLDT",
+	};
+	unsigned int n = 0;
+
+	for (const char *rip = vmx_bad; rip < vmx_bad_end; rip += 64, n++) {
+		put_bad_guest(rip);
+		vmx_enter(0);
+		expect(name[n], exception(), 13);
+		put(GUEST_RIP, (uintptr_t)vmx_bad_end);
+		vmx_enter(1);
+		expect("entered again", get(EXIT_REASON), EXIT_VMCALL);
+	}
+	expect("guests", n, sizeof(name) / sizeof(name[0]));
+	/* Astray, and interrupted before it has fetched anything. */
+	put_bad_guest((const void *)0xaaaaaaaaaaaaaaaa);
+	put_controls(PIN_TIMER, 0, 0);
+	put(0x482e, 0);
+	vmx_enter(0);
+	expect("astray, and the timer's exit", get(EXIT_REASON), EXIT_TIMER);
+	put_controls(0, 0, 0);
+	vmx_enter(1);
+	expect("astray, and its fault", exception(), 13);
 }
 
 /*
@@ -512,6 +564,7 @@ int main(const char *line)
 		precise();
 	}
 	quiet = false;
+	not_canonical();
 	vmx_try(TRY_OFF, NULL, 0);
 	expect("VMPTRLD after VMXOFF is #UD", vmx_try(TRY_LOAD, on_region, 0), 1);
 	return 0x21;

@@ -192,8 +192,6 @@ void vmx_result(CPUX86State *env, int error);
 /* An address of a structure in memory: aligned, and within the CPU's width */
 bool vmx_address_ok(CPUX86State *env, uint64_t addr, uint64_t align);
 
-bool vmx_canonical(CPUX86State *env, uint64_t linear);
-
 /*
  * The exit qualification of an instruction: the displacement of its memory
  * operand, RIP included where that is the base; 0 without one

@@ -21,13 +21,6 @@ static uint64_t rd(CPUX86State *env, uint32_t field)
     return vmx_read(env, field);
 }
 
-bool vmx_canonical(CPUX86State *env, uint64_t linear)
-{
-    int unused = 64 - cpu_x86_virtual_addr_width(env);
-
-    return (uint64_t)((int64_t)(linear << unused) >> unused) == linear;
-}
-
 bool vmx_has_error_code(int vector)
 {
     return vector == EXCP08_DBLE ||
@@ -231,7 +224,7 @@ static bool host_mode_ok(CPUX86State *env)
     uint64_t cr4 = rd(env, VMX_HOST_CR4), rip = rd(env, VMX_HOST_RIP);
 
     if (is_64_host(env)) {
-        return (cr4 & CR4_PAE_MASK) && vmx_canonical(env, rip);
+        return (cr4 & CR4_PAE_MASK) && cpu_x86_canonical(env, rip);
     }
     return !is_64_guest(env) && !(cr4 & CR4_PCIDE_MASK) && !(rip >> 32);
 }
@@ -250,7 +243,7 @@ static bool host_ok(CPUX86State *env)
     CHECK(cr4_ok(env, rd(env, VMX_HOST_CR4)));
     CHECK(vmx_address_ok(env, rd(env, VMX_HOST_CR3), 1));
     for (i = 0; i < ARRAY_SIZE(linear); i++) {
-        CHECK(vmx_canonical(env, rd(env, linear[i])));
+        CHECK(cpu_x86_canonical(env, rd(env, linear[i])));
     }
     if (env->vmx.exit & VMX_VM_EXIT_LOAD_IA32_PERF_GLOBAL_CTRL) {
         CHECK(perf_global_ctrl_ok(env, rd(env, VMX_HOST_PERF_GLOBAL_CTRL)));
@@ -301,8 +294,8 @@ static bool guest_msrs_ok(CPUX86State *env)
         CHECK(!(rd(env, VMX_GUEST_DEBUGCTL) & ~0xffc7ull));
         CHECK(!(rd(env, VMX_GUEST_DR7) >> 32));
     }
-    CHECK(vmx_canonical(env, rd(env, VMX_GUEST_SYSENTER_ESP)));
-    CHECK(vmx_canonical(env, rd(env, VMX_GUEST_SYSENTER_EIP)));
+    CHECK(cpu_x86_canonical(env, rd(env, VMX_GUEST_SYSENTER_ESP)));
+    CHECK(cpu_x86_canonical(env, rd(env, VMX_GUEST_SYSENTER_EIP)));
     if (entry & VMX_VM_ENTRY_LOAD_IA32_PERF_GLOBAL_CTRL) {
         CHECK(perf_global_ctrl_ok(env, rd(env, VMX_GUEST_PERF_GLOBAL_CTRL)));
     }
@@ -419,7 +412,7 @@ static bool data_ok(CPUX86State *env, int n)
     struct segment s = segment(env, n);
 
     if (n == R_FS || n == R_GS) {
-        CHECK(vmx_canonical(env, s.base));
+        CHECK(cpu_x86_canonical(env, s.base));
     }
     if (!s.usable) {
         return true;
@@ -435,17 +428,17 @@ static bool system_segments_ok(CPUX86State *env)
 {
     struct segment tr = segment(env, VMX_TR), ldt = segment(env, VMX_LDTR);
 
-    CHECK(!TI(tr) && vmx_canonical(env, tr.base) && tr.usable);
+    CHECK(!TI(tr) && cpu_x86_canonical(env, tr.base) && tr.usable);
     CHECK(TYPE(tr) == 11 || (TYPE(tr) == 3 && !is_64_guest(env)));
     CHECK(!CODE(tr) && PRESENT(tr) && no_reserved_rights(&tr));
     CHECK(limit_fits(&tr));
     if (ldt.usable) {
-        CHECK(!TI(ldt) && vmx_canonical(env, ldt.base));
+        CHECK(!TI(ldt) && cpu_x86_canonical(env, ldt.base));
         CHECK(TYPE(ldt) == 2 && !CODE(ldt) && PRESENT(ldt));
         CHECK(no_reserved_rights(&ldt) && limit_fits(&ldt));
     }
-    CHECK(vmx_canonical(env, rd(env, VMX_GUEST_GDTR_BASE)));
-    CHECK(vmx_canonical(env, rd(env, VMX_GUEST_IDTR_BASE)));
+    CHECK(cpu_x86_canonical(env, rd(env, VMX_GUEST_GDTR_BASE)));
+    CHECK(cpu_x86_canonical(env, rd(env, VMX_GUEST_IDTR_BASE)));
     return !(rd(env, VMX_GUEST_GDTR_LIMIT) >> 16) &&
            !(rd(env, VMX_GUEST_IDTR_LIMIT) >> 16);
 }
@@ -464,17 +457,18 @@ static bool segments_ok(CPUX86State *env)
     return system_segments_ok(env);
 }
 
+/*
+ * A CPU faults at a branch to an address that is not canonical, TCG at the
+ * fetch from there: an exit may be in between, and the guest goes on to its
+ * fault.
+ */
 static bool rip_and_flags_ok(CPUX86State *env)
 {
     uint64_t rip = rd(env, VMX_GUEST_RIP), flags = rd(env, VMX_GUEST_RFLAGS);
     uint32_t info = rd(env, VMX_ENTRY_INFO);
     struct segment cs = segment(env, R_CS);
 
-    if (is_64_guest(env) && LONG(cs)) {
-        CHECK(vmx_canonical(env, rip));
-    } else {
-        CHECK(!(rip >> 32));
-    }
+    CHECK((is_64_guest(env) && LONG(cs)) || !(rip >> 32));
     CHECK(!(flags & ~0x3f7fd7ull) && (flags & 2));
     CHECK(!(flags & VM_MASK) ||
           (!is_64_guest(env) && (rd(env, VMX_GUEST_CR0) & CR0_PE_MASK)));

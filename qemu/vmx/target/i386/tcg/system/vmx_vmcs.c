@@ -317,7 +317,7 @@ static bool invvpid_ok(CPUX86State *env, uint64_t type, uint64_t vpid,
         vpid > UINT16_MAX) {
         return false;
     }
-    return (vpid || type == 2) && (type || vmx_canonical(env, linear));
+    return (vpid || type == 2) && (type || cpu_x86_canonical(env, linear));
 }
 
 /* By address, context, all contexts, or context but for global pages */
