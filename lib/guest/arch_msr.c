@@ -482,8 +482,13 @@ static const struct arch_msr arch_msrs[] = {
 	{ 0xc0011030, 14, ARCH_HAS_AMD_NONE, NULL, NULL },
 };
 
-/* The last row that starts at or before @msr, if @msr is in it and ours. */
-static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t msr)
+static bool arch_row_has(const struct arch_msr *row, uint32_t msr)
+{
+	return msr - row->first < row->n;
+}
+
+/* The last row that starts at or before @msr, or the first. */
+static size_t arch_row_search(uint32_t msr)
 {
 	size_t lo = 0, hi = sizeof(arch_msrs) / sizeof(arch_msrs[0]);
 
@@ -495,11 +500,34 @@ static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t 
 		else
 			hi = mid;
 	}
-	if (!lo || msr - arch_msrs[lo - 1].first >= arch_msrs[lo - 1].n)
+	return lo ? lo - 1 : 0;
+}
+
+/* Guests access a few registers again and again: apart are Intel's, and AMD's two groups. */
+static unsigned int arch_row_of(uint32_t msr)
+{
+	return (msr ^ msr >> 12) % ARCH_ROWS;
+}
+
+static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t msr)
+{
+	size_t row = vpmu_atomic_read(&v->row[arch_row_of(msr)]);
+
+	if (!arch_row_has(&arch_msrs[row], msr))
+		row = arch_row_search(msr);
+	if (!arch_row_has(&arch_msrs[row], msr) || !(v->known >> arch_msrs[row].has & 1))
 		return NULL;
-	if (!(v->known >> arch_msrs[lo - 1].has & 1))
-		return NULL;
-	return &arch_msrs[lo - 1];
+	return &arch_msrs[row];
+}
+
+/* As arch_msr_find(), whose next search for @msr it saves. */
+static const struct arch_msr *arch_msr_access(struct vpmu_arch *v, uint32_t msr)
+{
+	const struct arch_msr *row = arch_msr_find(v, msr);
+
+	if (row)
+		vpmu_atomic_put(&v->row[arch_row_of(msr)], (uint8_t)(row - arch_msrs));
+	return row;
 }
 
 bool vpmu_arch_knows(const struct vpmu_arch *v, uint32_t msr)
@@ -517,7 +545,7 @@ static unsigned int arch_index(const struct vpmu_arch *v, const struct arch_msr 
 enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr,
 				 uint64_t *value)
 {
-	const struct arch_msr *row = arch_msr_find(v, msr);
+	const struct arch_msr *row = arch_msr_access(v, msr);
 	enum vpmu_result result;
 
 	if (!row)
@@ -535,7 +563,7 @@ enum vpmu_result vpmu_arch_rdmsr(struct vpmu_arch *v, uint32_t msr,
 enum vpmu_result vpmu_arch_wrmsr(struct vpmu_arch *v, uint32_t msr,
 				 uint64_t value)
 {
-	const struct arch_msr *row = arch_msr_find(v, msr);
+	const struct arch_msr *row = arch_msr_access(v, msr);
 	enum vpmu_result result;
 
 	if (!row)

@@ -19,6 +19,7 @@ struct vpmu_arch;
 #define ARCH_FIXED_MAX	4
 #define ARCH_FIXED_SLOTS	3	/* the fixed counter that PERF_METRICS splits */
 #define ARCH_PMC_MAX	(ARCH_GP_MAX + ARCH_FIXED_MAX)
+#define ARCH_ROWS	32	/* of registers that are found at once */
 #define ARCH_K7_PMCS	4	/* AMD: counters with legacy addresses */
 
 /* AMD's bits of a selector that tell nested guests from the rest. */
