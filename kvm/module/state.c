@@ -90,6 +90,7 @@ int vk_save(struct kvm *kvm, struct vpmu_kvm_state *io, struct vpmu_error *why)
 	return ret;
 }
 
+/* An INIT that came before changes nothing of what is loaded. */
 static int vk_load_one(struct vk_vcpu *c, const u8 **state, size_t *bytes, struct vpmu_error *why)
 {
 	u32 size = 0;
@@ -101,6 +102,7 @@ static int vk_load_one(struct vk_vcpu *c, const u8 **state, size_t *bytes, struc
 		*why = (struct vpmu_error){ "bytes of a vCPU's state", size, *bytes };
 		return -EINVAL;
 	}
+	WRITE_ONCE(c->init, false);
 	ret = vpmu_arch_load(c->arch, *state, size);
 	if (ret)
 		*why = *vpmu_arch_refused(c->arch);
