@@ -67,6 +67,7 @@ static const struct vpmu_ops vk_arch_ops = {
 	.size = sizeof(vk_arch_ops),
 	.kick = vk_kick,
 	.raise_pmi = vk_raise_pmi,
+	.trace = vk_stats_trace,
 };
 
 /* What a VM is given */

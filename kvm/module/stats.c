@@ -24,12 +24,71 @@ static void vk_show_events(struct seq_file *m, struct vk_vm *vm, struct vk_vcpu 
 	}
 }
 
-static void vk_show_arch(struct seq_file *m, const struct vk_vcpu *c)
+/* These numbers are of one vCPU or of all. */
+struct vk_total {
+	u64 calls, services, overflows, nmis, throttles, rdmsr, wrmsr, rdpmc;
+	u64 losses[VPMU_LOSS_NOT_COUNTED + 1];
+};
+
+static struct vk_total vk_kept; /* VMs that have ended had these; vk_mutex protects them */
+
+void vk_stats_trace(void *ctx, const struct vpmu_trace_record *r)
 {
-	seq_printf(m, "  vcpu %u rdmsr %llu wrmsr %llu rdpmc %llu", c->number, c->n_rdmsr,
-		   c->n_wrmsr, c->n_rdpmc);
-	seq_printf(m, " services %llu overflows %llu pmis %llu\n", c->n_services,
-		   (u64)atomic64_read(&c->n_overflows), c->n_nmis);
+	struct vk_vcpu *c = ctx;
+
+	if (r->type == VPMU_TRACE_PV_THROTTLE)
+		c->n_throttles += r->what;
+	else if ((r->type == VPMU_TRACE_LOST || r->type == VPMU_TRACE_PV_LOST) &&
+		 r->what < ARRAY_SIZE(c->n_losses))
+		c->n_losses[r->what]++;
+}
+
+static void vk_add(struct vk_total *t, const struct vk_vcpu *c)
+{
+	unsigned int i;
+
+	t->calls += c->n_calls;
+	t->services += c->n_services;
+	t->overflows += atomic64_read(&c->n_overflows);
+	t->nmis += c->n_nmis;
+	t->throttles += c->n_throttles;
+	t->rdmsr += c->n_rdmsr;
+	t->wrmsr += c->n_wrmsr;
+	t->rdpmc += c->n_rdpmc;
+	for (i = 0; i < ARRAY_SIZE(t->losses); i++)
+		t->losses[i] += c->n_losses[i];
+}
+
+static struct vk_vcpu *vk_vcpu_at(const struct vk_vm *vm, unsigned int i)
+{
+	/* Pairs with smp_store_release() in vk_vcpu_new(). */
+	return smp_load_acquire(&vm->vcpu[i]);
+}
+
+static void vk_add_vm(struct vk_total *t, const struct vk_vm *vm)
+{
+	unsigned int i;
+
+	for (i = 0; i < vm->n_vcpus; i++)
+		if (vk_vcpu_at(vm, i))
+			vk_add(t, vk_vcpu_at(vm, i));
+}
+
+void vk_stats_keep(const struct vk_vm *vm)
+{
+	lockdep_assert_held(&vk_mutex);
+	vk_add_vm(&vk_kept, vm);
+}
+
+/* vpmu kvm metrics reads these words, in any order. */
+static void vk_show_total(struct seq_file *m, const struct vk_total *t)
+{
+	seq_printf(m, " calls %llu services %llu overflows %llu nmis %llu", t->calls,
+		   t->services, t->overflows, t->nmis);
+	seq_printf(m, " lost %llu filtered %llu uncounted %llu throttles %llu",
+		   t->losses[VPMU_LOSS_LOST], t->losses[VPMU_LOSS_FILTERED],
+		   t->losses[VPMU_LOSS_NOT_COUNTED], t->throttles);
+	seq_printf(m, " rdmsr %llu wrmsr %llu rdpmc %llu\n", t->rdmsr, t->wrmsr, t->rdpmc);
 }
 
 static void vk_show_vm(struct seq_file *m, struct vk_vm *vm)
@@ -40,19 +99,16 @@ static void vk_show_vm(struct seq_file *m, struct vk_vm *vm)
 	lockdep_assert_held(&vk_mutex);
 	seq_printf(m, "vm %d%s\n", vm->pid, vm->arch ? " architectural" : "");
 	for (i = 0; i < vm->n_vcpus; i++) {
-		/* Pairs with smp_store_release() in vk_vcpu_new(). */
-		struct vk_vcpu *c = smp_load_acquire(&vm->vcpu[i]);
+		struct vk_vcpu *c = vk_vcpu_at(vm, i);
+		struct vk_total t = { };
 
 		if (!c)
 			continue;
-		if (c->arch) {
-			vk_show_arch(m, c);
-			continue;
-		}
-		any = c;
-		seq_printf(m, "  vcpu %u calls %llu services %llu overflows %llu nmis %llu\n", i,
-			   c->n_calls, c->n_services, (u64)atomic64_read(&c->n_overflows),
-			   c->n_nmis);
+		vk_add(&t, c);
+		seq_printf(m, "  vcpu %u", i);
+		vk_show_total(m, &t);
+		if (c->pv)
+			any = c;
 	}
 	if (any)
 		vk_show_events(m, vm, any);
@@ -60,12 +116,18 @@ static void vk_show_vm(struct seq_file *m, struct vk_vm *vm)
 
 static int vms_show(struct seq_file *m, void *unused)
 {
+	struct vk_total all;
 	struct vk_vm *vm;
 
 	mutex_lock(&vk_mutex);
 	seq_printf(m, "vms %u of %u, counters %u of %u, events refused %llu\n", vk_n_vms,
 		   vk_max_vms, atomic_read(&vk_n_counters), vk_max_counters,
 		   (u64)atomic64_read(&vk_n_refused));
+	all = vk_kept;
+	list_for_each_entry(vm, &vk_all, list)
+		vk_add_vm(&all, vm);
+	seq_puts(m, "total");
+	vk_show_total(m, &all);
 	list_for_each_entry(vm, &vk_all, list)
 		vk_show_vm(m, vm);
 	mutex_unlock(&vk_mutex);

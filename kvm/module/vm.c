@@ -62,6 +62,7 @@ static const struct vpmu_ops vk_ops = {
 	.inject = vk_inject,
 	.lock = vk_lock,
 	.unlock = vk_unlock,
+	.trace = vk_stats_trace,
 };
 
 /* Creation of VMs and vCPUs */
@@ -396,6 +397,7 @@ static void vk_vm_end(struct vk_vm *vm, bool tell)
 	mutex_lock(&vk_mutex);
 	if (vm->n_vcpus) {
 		list_del(&vm->list);
+		vk_stats_keep(vm);
 		WRITE_ONCE(vk_n_vms, vk_n_vms - 1);
 	}
 	mutex_unlock(&vk_mutex);

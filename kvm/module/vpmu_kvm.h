@@ -155,6 +155,8 @@ struct vk_vcpu {
 	u64 n_calls, n_services, n_nmis;
 	atomic64_t n_overflows;
 	u64 n_rdmsr, n_wrmsr, n_rdpmc; /* of arch */
+	u64 n_losses[VPMU_LOSS_NOT_COUNTED + 1]; /* by enum vpmu_loss */
+	u64 n_throttles;
 };
 
 struct vk_vm {
@@ -523,5 +525,11 @@ static inline bool vk_fails(void)
 /* stats.c */
 void vk_stats_init(void);
 void vk_stats_exit(void);
+
+/** vpmu_ops.trace: counts losses and throttles. */
+void vk_stats_trace(void *ctx, const struct vpmu_trace_record *r);
+
+/** Keep the numbers of a VM that ends, for the totals. Under vk_mutex. */
+void vk_stats_keep(const struct vk_vm *vm);
 
 #endif /* VPMU_KVM_INTERNAL_H */

@@ -21,6 +21,8 @@ tracing=/sys/kernel/tracing
 bare=("$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config
 	-display none -machine pc -bios qboot.rom -m 64 -accel kvm -cpu host -smp 2
 	-device 'isa-debug-exit,iobase=0xf4,iosize=4')
+nothing='vms 0 of 256, counters 0 of 4096, events refused 0total calls 0 services 0 overflows 0 nmis 0'
+nothing+=' lost 0 filtered 0 uncounted 0 throttles 0 rdmsr 0 wrmsr 0 rdpmc 0'
 read -r _ shares_exact _ < <("$VPMU_BUILD/guest/count" -x "$shares")
 
 check() { # NAME WHY-NOT
@@ -54,7 +56,7 @@ t_load() {
 	[ ! -e /dev/kvm ] || load || why=$(said)
 	[[ $(said) == "guests have a PMU ($maker "* ]] || why=${why:-$(said)}
 	check load "$why"
-	[ "$(cat $vms)" = 'vms 0 of 256, counters 0 of 4096, events refused 0' ] || cat $vms
+	check load/statistics "$([ "$(tr -d '\n' <$vms)" = "$nothing" ] || cat $vms)"
 }
 
 # traced NAME PATTERN: all of that tracepoint's lines are like that, and there are some.
@@ -258,7 +260,7 @@ t_leave() {
 		echo "not ok leave: L2 did not begin"
 	else
 		touch leave-now
-		wait_for 100 grep -qE 'overflows [1-9]' $vms || why="nothing samples: $(head -n 3 $vms)"
+		wait_for 100 grep -qE 'vcpu .* overflows [1-9]' $vms || why="nothing samples: $(head -n 3 $vms)"
 		rmmod vpmu_kvm || why='rmmod fails'
 		check 'leave/rmmod while it samples' "$why"
 		touch leave-gone
