@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * vpmu kvm: guests whose PMU the host's module serves: decides which one they have, and
- * saves and loads its state.
+ * vpmu kvm: guests whose PMU the host's module serves: decides which one they have, saves
+ * and loads its state, and shows the module's statistics.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,7 +23,8 @@ static const char usage[] =
 	"       vpmu kvm load PID FILE\n"
 	"       vpmu kvm allow PID\n"
 	"       vpmu kvm refuse PID\n"
-	"       vpmu kvm arch PID\n\n"
+	"       vpmu kvm arch PID\n"
+	"       vpmu kvm metrics [-o FILE] [--from FILE]\n\n"
 	"On a host whose vpmu_kvm.ko counts for guests. PID is the VMM's.\n\n"
 	"save and load: the state of a guest's PMU to a file, or from it into another\n"
 	"process's guest, which is stopped and has the other one's memory and registers\n"
@@ -31,11 +32,9 @@ static const char usage[] =
 	"allow and refuse: the guest has a PMU, or has none, as long as its VM lives; before\n"
 	"the guest uses it. See docs/KVM-HOST.md, \"Who has a PMU\".\n\n"
 	"arch: the guest has an architectural PMU in place of KVM's own, before its first\n"
-	"vCPU runs (qemu-system-x86_64 -S). See docs/KVM-HOST.md, \"The architectural PMU\".\n\n";
-
-static const struct option_def defs[] = {
-	{ NULL },
-};
+	"vCPU runs (qemu-system-x86_64 -S). See docs/KVM-HOST.md, \"The architectural PMU\".\n\n"
+	"metrics: the module's statistics as OpenMetrics text, as for node_exporter's textfile\n"
+	"collector. See docs/KVM-HOST.md, \"Metrics\".\n\n";
 
 /* The descriptor in @dir that is a VM; -1: none, -2: more than one. */
 static int find_vm_in(DIR *dir)
@@ -294,11 +293,26 @@ static const struct verb *find_verb(int n_args, char **args)
 
 int verb_kvm(int argc, char **argv)
 {
+	const char *output = NULL, *from = NULL;
+	const struct option_def defs[] = {
+		{ "output", 'o', "FILE", "metrics: replace FILE, whole, instead of printing",
+		  &output },
+		{ "from", 0, "FILE", "metrics: a copy of the module's statistics", &from },
+		{ NULL, 0, NULL, NULL, NULL },
+	};
 	struct vpmu_kvm_state s = { .size = sizeof(s) };
 	int first = options_parse(argc, argv, defs, usage), device;
-	const struct verb *verb = find_verb(argc - first, argv + first);
+	const struct verb *verb;
 
-	if (!verb) {
+	if (first < argc && !strcmp(argv[first], "metrics")) {
+		argc -= first;
+		argv += first;
+		first = options_parse(argc, argv, defs, usage);
+		if (first == argc)
+			return kvm_metrics(from, output);
+	}
+	verb = find_verb(argc - first, argv + first);
+	if (!verb || output || from) {
 		fputs(usage, stderr);
 		return EXIT_VPMU;
 	}

@@ -49,7 +49,9 @@ _vpmu() {
 			return
 		fi
 	fi
-	if [[ $cur == -* ]]; then
+	if [ "$verb $COMP_CWORD" = 'kvm 2' ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(sed -n 's/^.* vpmu kvm \([a-z]*\) .*/\1/p' <<<"$help")" -- "$cur")
+	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(grep -oE '^ +(-., )?--[a-z-]+' <<<"$help" |
 			grep -oE -- '--[a-z-]+')" -- "$cur")
 	else

@@ -175,6 +175,14 @@ bool kvm_module_there(void);
  */
 char *kvm_give_arch(pid_t pid, char **error);
 
+/* ---- metrics.c */
+
+/*
+ * Print the module's statistics, or replace the file @output by them; @from: a copy of its
+ * debugfs file, or NULL. Returns the exit status.
+ */
+int kvm_metrics(const char *from, const char *output);
+
 struct machine {
 	bool kvm;		/* runs on /dev/kvm, with the PMU that KVM gives */
 	const char *cpu;	/* name that the user typed */

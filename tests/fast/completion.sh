@@ -26,6 +26,8 @@ completes words 'tcg kvm' run --accel ''
 completes policy 'shared' run --policy sh
 completes model 'EPYC-Rome EPYC-Milan EPYC-Genoa' run --cpu EPYC
 completes 'a case' 'counter-3' contention --explain counter-3
+completes 'a verb of kvm' 'metrics' kvm m
+completes 'an option of metrics' '--from' kvm metrics --f
 completes file 'tools/timeline.html' timeline tools/timeline.h
 
 for verb in $("$build/vpmu" --help | awk '/^  vpmu [a-z]+ +[^ -]/ { print $2 }'); do

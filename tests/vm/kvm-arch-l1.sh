@@ -164,6 +164,9 @@ t_lost() {
 	check 'lost/told' "$([ "$(grep -c 'pmc.* lost ' lost-seen)" -ge 3 ] && [ "$(grep -c ' trust ' lost-seen)" -le 2 ] ||
 		cat lost-seen)"
 	check 'lost/come back' "$([ "$(grep -c 'pmc.* trust ' lost-after)" = 5 ] || cat lost-after)"
+	check lost/metrics "$("$VPMU_BUILD/vpmu" kvm metrics | awk '/^vpmu_kvm_losses_total{reason="lost"}/ { lost = $2 }
+		/^vpmu_kvm_register_accesses_total{instruction="wrmsr"}/ { written = $2 }
+		END { if (lost < 3 || !written) print "lost " lost ", written " written }')"
 	check "lost/the host's events count" "$([ "$(grep -c ',100.00,' host.csv)" = $took ] || cat host.csv)"
 	nothing_left lost
 }

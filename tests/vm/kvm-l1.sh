@@ -332,6 +332,45 @@ t_alone() {
 	wait_for 60 gone
 }
 
+metric() { sed -n "s/^vpmu_kvm_$1 //p" vpmu.prom; }
+
+# The host takes all counters, so that a guest's event is lost; one that overflows more often
+# than once in a slice is throttled. What the VM has done stays in the totals when it has ended.
+# shellcheck disable=SC2016 # L2's
+t_metrics() {
+	local qemu total taken vpmu=$VPMU_BUILD/vpmu
+	taken=$(printf ',branches:uHD%.0s' 1 2 3 4 5 6)
+	t_unload >/dev/null
+	"$vpmu" kvm metrics -o vpmu.prom 2>said
+	check 'metrics/no module' "$([ $? = 77 ] && [ "$(metric up)" = 0 ] && grep -q insmod said || cat said vpmu.prom)"
+	insmod "$kvm" rate=100
+	rm -f metrics-*
+	pv metrics -- sh -c '
+		perf record -q -e instructions:u -c 1000 -o /tmp/data "$1" $(seq 1 200)
+		perf stat -a -e branches:u sh -c "touch metrics-counts; until [ -e metrics-done ]; do sleep 0.1; done"
+		' sh "$shares" >metrics.out 2>&1 &
+	wait_for 300 [ -e metrics-counts ]
+	perf stat -a -e "${taken:1}" sh -c 'until [ -e metrics-done ]; do sleep 0.1; done' 2>/dev/null &
+	wait_for 60 grep -qE 'event .* lost ' $vms
+	qemu=$(awk '$1 == "vm" { print $2 }' $vms)
+	"$vpmu" kvm metrics -o vpmu.prom
+	touch metrics-done
+	check metrics/gauges "$([ "$(metric up) $(metric vms) $(metric counters_limit)" = '1 1 4096' ] &&
+		[ "$(metric "vm_vcpus{pid=\"$qemu\",pmu=\"paravirtual\"}")" = 1 ] &&
+		[ "$(metric events_lost)" -ge 1 ] && [ "$(tail -n 1 vpmu.prom)" = '# EOF' ] || cat vpmu.prom $vms)"
+	check metrics/counters "$([ "$(metric hypercalls_total)" -ge 1 ] && [ "$(metric throttles_total)" -ge 1 ] &&
+		[ "$(metric 'losses_total{reason="lost"}')" -ge 1 ] &&
+		[ "$(metric hypercalls_total)" = "$(metric "vm_hypercalls_total{pid=\"$qemu\",pmu=\"paravirtual\"}")" ] ||
+		cat vpmu.prom)"
+	total=$(metric hypercalls_total)
+	wait
+	cat metrics.out
+	wait_for 60 gone
+	"$vpmu" kvm metrics -o vpmu.prom
+	check 'metrics/of VMs that have ended' "$([ "$(metric vms)" = 0 ] && ! grep -q pid= vpmu.prom &&
+		[ "$(metric hypercalls_total)" -ge "$total" ] && [ "$(metric throttles_total)" -ge 1 ] || cat vpmu.prom)"
+}
+
 t_error() {
 	"$VPMU_ROOT/tests/vm/kvm-error.sh" "$suite"
 }

@@ -47,7 +47,7 @@ fi
 if [ -z "${SOAK:-}" ]; then
 	export PERIOD=100003
 	round none none bookworm '' 0 '' no_pmu error
-	round vpmu arch bookworm kvm.enable_pmu=1 0 '' alone
+	round vpmu arch bookworm kvm.enable_pmu=1 0 '' alone metrics
 	round 6.1 arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved rates leave faults unload
 	l1_cpu=SapphireRapids round 7.x/vmx arch trixie-backports '' 300 'loaded exact sampling' load perf hostile state moved unload
 	exit 0
