@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
 # vpmu kvm metrics, from copies of the module's statistics (t-kvm.sh has the module): numbers,
-# the form of OpenMetrics, a file that is replaced as a whole or not at all.
+# the form of OpenMetrics, a file that is replaced as a whole or not at all; and the dashboard
+# and alerts of examples/metrics name no other metric.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/case.sh
 . tests/case.sh
 vpmu=${VPMU_BUILD:-$PWD/build}/vpmu
+examples=$PWD/examples/metrics
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -137,3 +139,36 @@ fails 'no room' 125 'vpmu.prom: File too large; it is as it was' \
 	bash -c 'trap "" XFSZ; ulimit -f 1; "$0" kvm metrics -o prom/vpmu.prom --from vms' "$vpmu"
 fails 'no directory' 125 'nowhere/vpmu.prom: a file beside it: No such file' "$vpmu" kvm metrics -o nowhere/vpmu.prom --from vms
 case_of 'nothing else is left' "$(cmp none prom/vpmu.prom 2>&1; find prom -type f ! -name vpmu.prom)"
+
+# Alerts and dashboard.
+sed -n 's/^\(vpmu_[a-z_]*\).*/\1/p' all | sort -u >known
+for file in alerts.yml grafana.json; do
+	named=$(grep -oE 'vpmu_kvm_[a-z_]+' "$examples/$file" | sort -u)
+	case_of "$file: metrics" "$([ "$(wc -l <<<"$named")" -ge 8 ] || echo "names ${named:-none}"; comm -23 <(echo "$named") known)"
+done
+case_of 'grafana.json: form' "$(python3 - "$examples/grafana.json" 2>&1 <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+spots = set()
+for p in d["panels"]:
+    g = p["gridPos"]
+    cells = {(x, y) for x in range(g["x"], g["x"] + g["w"]) for y in range(g["y"], g["y"] + g["h"])}
+    if cells & spots or g["x"] + g["w"] > 24:
+        print(p["title"], "overlaps, or is too wide")
+    spots |= cells
+    if not p["targets"] or any(not t["expr"] for t in p["targets"]):
+        print(p["title"], "shows nothing")
+END
+)"
+if ! python3 -c 'import yaml' 2>/dev/null; then
+	echo 'skip alerts.yml: form: no YAML in Python: apt-get install python3-yaml'
+else
+	case_of 'alerts.yml: form' "$(python3 - "$examples/alerts.yml" 2>&1 <<'END'
+import sys, yaml
+for group in yaml.safe_load(open(sys.argv[1]))["groups"]:
+    for rule in group["rules"]:
+        if not (isinstance(rule["alert"], str) and isinstance(rule["expr"], str) and rule["annotations"]["summary"]):
+            print(rule)
+END
+)"
+fi
