@@ -3,7 +3,8 @@
 # timeout: 900
 #
 # A budget of instructions in CI: a program with one instruction more in its loop is
-# caught each time, the unchanged one never; SOAK runs each fifty times.
+# caught each time, the unchanged one never; SOAK runs each fifty times. vpmu bench does it for
+# a file of commands, also by the files for GitHub, GitLab and Kubernetes.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -86,6 +87,48 @@ for part in 1 2; do bench -e instructions:u,branches:u --shard $part/2 -o "part.
 cat part.1 part.2 >parts
 "$VPMU_BUILD/vpmu" compare bench.baseline parts >parts.log
 case_of 'bench, parts' "$([ $? = 0 ] && [ "$(grep -c ^ok parts.log)" = 6 ] && ! grep -q ': app' part.1 || cat parts.log)"
+
+# What a runner does by action.yml, GitLab's component and the Indexed Job. apt-get and git are
+# not the runner's: the packages are here, and so is vpmu.
+if ! python3 -c 'import yaml' 2>/dev/null; then
+	echo 'skip runners: no YAML in Python: apt-get install python3-yaml'
+else
+	mkdir bin runner
+	ln -s "$VPMU_BUILD/vpmu" bin/
+	printf '#!/bin/sh\nexit 0\n' | tee bin/apt-get >bin/git
+	chmod +x bin/apt-get bin/git
+	steps() { # KIND FILE [INPUT=VALUE...]
+		PATH=$work/bin:$PATH GITHUB_ACTION_PATH=$VPMU_ROOT GITHUB_STEP_SUMMARY=$work/summary RUNNER_TEMP=$work/runner \
+			CI_PROJECT_DIR=$work "$VPMU_ROOT/tests/vm/ci_steps.py" "$@" >steps.log 2>&1 </dev/null
+	}
+	both=instructions:u,branches:u
+	steps github "$VPMU_ROOT/action.yml" file=bench events=$both
+	case_of 'action, the same' "$([ $? = 0 ] && [ "$(grep -c '^| .*app: ' summary)" = 2 ] || cat steps.log)"
+	counts=$(sed -n 's/^counts=//p' steps.log) junit=$(sed -n 's/^junit=//p' steps.log)
+	case_of 'action, its outputs' "$("$VPMU_BUILD/vpmu" compare bench.baseline "$counts" 2>&1 | grep -v ^ok
+		python3 -c 'import sys, xml.etree.ElementTree as x; x.parse(sys.argv[1])' "$junit" 2>&1)"
+	sed -i 's/\.\/app/.\/grown/' bench
+	rm summary
+	steps github "$VPMU_ROOT/action.yml" file=bench events=$both shard=2/2
+	status=$?
+	case_of 'action, more' "$([ $status = 1 ] && grep -q '^::error.*app: instructions:u' steps.log &&
+		grep -q 'app: instructions:u | 300004 | 400004' summary && ! grep -q sort summary || cat steps.log)"
+	sed "s,/opt/vpmu,$VPMU_ROOT,g; s,CACHE_HOME: .*,CACHE_HOME: ${XDG_CACHE_HOME:-$HOME/.cache}," \
+		"$VPMU_ROOT/templates/bench.yml" >component.yml
+	CI_NODE_INDEX=2 CI_NODE_TOTAL=2 steps gitlab component.yml file=bench repository=here build=: machines=2 events=$both
+	status=$?
+	case_of 'component, more' "$([ $status = 1 ] && grep -q ':x: | app: instructions:u | 300004 | 400004' vpmu.md &&
+		grep -q '<failure' vpmu.xml && ! grep -q sort vpmu.csv || cat steps.log)"
+	sed -i 's/\.\/grown/.\/app/' bench
+	sed -i '/branches:u/d' bench.baseline
+	export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache} PODS=2
+	for pod in 0 1; do
+		JOB_COMPLETION_INDEX=$pod steps kubernetes "$VPMU_ROOT/examples/ci/kubernetes.yml" || cat steps.log
+	done
+	cat counts.? >counts
+	"$VPMU_BUILD/vpmu" compare bench.baseline counts >steps.log 2>&1
+	case_of 'Indexed Job' "$([ $? = 0 ] && [ "$(grep -c ^ok steps.log)" = 3 ] && grep -q app counts.1 || cat steps.log)"
+fi
 echo 'bad: false' >>bench
 bench bench
 status=$?
