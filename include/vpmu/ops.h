@@ -19,7 +19,7 @@
  *	records        set_lbr                                  branch records
  *	               set_sampling, get_sample                 PEBS
  *	               set_load_latency                         PEBS' load latency
- *	trace          trace                                    a trace
+ *	trace          trace, traced                            a trace
  *
  * A hook that is not needed may be NULL; then the core goes without, as said
  * with each hook, or refuses a configuration that needs it. Every hook returns:
@@ -192,6 +192,8 @@ struct vpmu_ops {
 	 * block. NULL: no trace.
 	 */
 	void (*trace)(void *ctx, const struct vpmu_trace_record *r);
+	/* The records that @trace wants: a bit for each enum vpmu_trace_type; 0: all. */
+	uint64_t traced;
 };
 
 /*
@@ -214,7 +216,7 @@ static inline void vpmu_trace(const struct vpmu_ops *ops, void *ctx, unsigned in
 {
 	struct vpmu_trace_record r;
 
-	if (!ops->trace)
+	if (!ops->trace || (ops->traced && !(ops->traced >> type & 1)))
 		return;
 	memset(&r, 0, sizeof(r));
 	r.type = (uint16_t)type;

@@ -68,6 +68,7 @@ static const struct vpmu_ops vk_arch_ops = {
 	.kick = vk_kick,
 	.raise_pmi = vk_raise_pmi,
 	.trace = vk_stats_trace,
+	.traced = VK_STATS_TRACED,
 };
 
 /* What a VM is given */

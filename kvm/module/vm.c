@@ -63,6 +63,7 @@ static const struct vpmu_ops vk_ops = {
 	.lock = vk_lock,
 	.unlock = vk_unlock,
 	.trace = vk_stats_trace,
+	.traced = VK_STATS_TRACED,
 };
 
 /* Creation of VMs and vCPUs */

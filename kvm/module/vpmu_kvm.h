@@ -527,6 +527,8 @@ void vk_stats_init(void);
 void vk_stats_exit(void);
 
 /** vpmu_ops.trace: counts losses and throttles. */
+#define VK_STATS_TRACED \
+	(1u << VPMU_TRACE_LOST | 1u << VPMU_TRACE_PV_LOST | 1u << VPMU_TRACE_PV_THROTTLE)
 void vk_stats_trace(void *ctx, const struct vpmu_trace_record *r);
 
 /** Keep the numbers of a VM that ends, for the totals. Under vk_mutex. */

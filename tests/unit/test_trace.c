@@ -121,6 +121,17 @@ static void test_exits(void **state)
 	expect(f, 1, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDMSR, PMC, 5);
 	expect(f, 2, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDPMC, 1, 0x123456789a);
 	expect(f, 3, VPMU_TRACE_EXIT, 0, VPMU_TRACE_RDPMC, 0x40000001, 0);
+	/* Only the kinds that are wanted. */
+	f->ops.traced = BIT(VPMU_TRACE_LOST);
+	fake_config(f, &cfg);
+	assert_int_equal(vpmu_arch_init(f->v, &cfg, NULL), 0);
+	fake_rd(f, PMC);
+	assert_int_equal(f->n_trace, 4);
+	f->ops.traced |= BIT(VPMU_TRACE_EXIT);
+	assert_int_equal(vpmu_arch_init(f->v, &cfg, NULL), 0);
+	fake_rd(f, PMC);
+	assert_int_equal(f->n_trace, 5);
+	f->n_trace = 4;
 	/* Whatever stands beyond the size of an earlier embedder's ops is no hook. */
 	f->ops.size = offsetof(struct vpmu_ops, trace);
 	fake_config(f, &cfg);
