@@ -14,14 +14,12 @@
  * "DS Save Area"; Linux, arch/x86/events/intel/ds.c.
  */
 #include <vpmu/state.h>
-#include <vpmu/uarch.h>
 
 #include "arch_event.h"
 #include "arch_internal.h"
-#include "arch_lbr.h"
 #include "arch_pebs.h"
+#include "arch_record.h"
 
-#define PEBS_PAGE		4096u
 #define PEBS_GP_OLD		4	/* counters with PEBS, formats to 3 */
 #define PEBS_DATA_CFG_VALID	(0xffull << VPMU_PEBS_LBRS_SHIFT | 0xf)
 #define PEBS_LOAD_LATENCY	(0xfull << 32) /* formats 1 to 3: kept, nothing is
@@ -33,14 +31,6 @@
 struct pebs_ds {
 	uint64_t index, max, threshold;
 	uint64_t reset[ARCH_PMC_MAX]; /* reload values of the counters that are due */
-};
-
-/* The place of a record: on one page, or on two. */
-struct pebs_place {
-	uint64_t gpa[2];
-	uint32_t first; /* bytes on the first page */
-	uint32_t pos;
-	bool failed;
 };
 
 bool arch_pebs_possible(struct vpmu_provider *p, const struct vpmu_ops *ops)
@@ -138,65 +128,21 @@ void arch_pebs_clear(struct vpmu_arch *v)
 
 /* Guest memory ---------------------------------------------------------------- */
 
-static bool pebs_wraps(uint64_t address, uint32_t size)
-{
-	return address + size < address;
-}
-
-static uint32_t pebs_page_left(uint64_t address)
-{
-	return PEBS_PAGE - (uint32_t)(address & (PEBS_PAGE - 1));
-}
-
 /* Within two pages. */
 static bool pebs_read(struct vpmu_arch *v, uint64_t address, void *buf, uint32_t size)
 {
-	uint32_t first = pebs_page_left(address);
+	uint32_t first = arch_record_page_left(address);
 	uint64_t gpa;
 
 	if (first > size)
 		first = size;
-	if (pebs_wraps(address, size) || v->ops.gva_to_gpa(v->ctx, address, false, &gpa) ||
+	if (address + size < address || v->ops.gva_to_gpa(v->ctx, address, false, &gpa) ||
 	    v->ops.gpa_read(v->ctx, gpa, buf, first))
 		return false;
 	if (first == size)
 		return true;
 	return !v->ops.gva_to_gpa(v->ctx, address + first, false, &gpa) &&
 	       !v->ops.gpa_read(v->ctx, gpa, (uint8_t *)buf + first, size - first);
-}
-
-/* Both pages are asked for before anything is written to one. */
-static bool pebs_place(struct vpmu_arch *v, uint64_t address, uint32_t size,
-		       struct pebs_place *at)
-{
-	memset(at, 0, sizeof(*at));
-	at->first = pebs_page_left(address);
-	if (pebs_wraps(address, size) ||
-	    v->ops.gva_to_gpa(v->ctx, address, true, &at->gpa[0]))
-		return false;
-	if (size <= at->first)
-		return true;
-	return !v->ops.gva_to_gpa(v->ctx, address + at->first, true, &at->gpa[1]);
-}
-
-static void pebs_put(struct vpmu_arch *v, struct pebs_place *at, const void *data,
-		     uint32_t size)
-{
-	const uint8_t *from = data;
-
-	while (size && !at->failed) {
-		bool second = at->pos >= at->first;
-		uint64_t gpa = second ? at->gpa[1] + at->pos - at->first
-				      : at->gpa[0] + at->pos;
-		uint32_t n = second || at->first - at->pos > size ? size
-								  : at->first - at->pos;
-
-		if (v->ops.gpa_write(v->ctx, gpa, from, n))
-			at->failed = true;
-		at->pos += n;
-		from += n;
-		size -= n;
-	}
 }
 
 /* Fields are little-endian, as the host of every embedder so far is. */
@@ -223,123 +169,6 @@ static bool pebs_ds_read(struct vpmu_arch *v, uint32_t pmcs, struct pebs_ds *ds)
 
 /* Records --------------------------------------------------------------------- */
 
-static uint32_t pebs_lbrs(uint64_t cfg)
-{
-	return (uint32_t)(cfg >> VPMU_PEBS_LBRS_SHIFT & 0xff) + 1;
-}
-
-static uint32_t pebs_adaptive_size(uint64_t cfg)
-{
-	return 32 + (cfg & VPMU_PEBS_MEMORY ? 32 : 0) + (cfg & VPMU_PEBS_GPRS ? 144 : 0) +
-	       (cfg & VPMU_PEBS_XMMS ? 256 : 0) +
-	       (cfg & VPMU_PEBS_LBRS ? 24 * pebs_lbrs(cfg) : 0);
-}
-
-/* Data sources in bits 3:0, and more bits of them. */
-#define PEBS_LOCAL_DRAM		0xau
-#define PEBS_STORE_L1		(1u << 0)	/* a store's, in place of a source */
-#define PEBS_STLB_MISS		(1u << 4)
-#define PEBS_LOCKED		(1u << 5)
-#define PEBS_CACHE_LATENCY	32
-
-/* True if an event of the record's counters counts stores. */
-static bool pebs_about_stores(const struct vpmu_arch *v, uint64_t pmcs)
-{
-	const struct vpmu_event_def *def;
-	unsigned int i;
-
-	for (i = 0; i < v->n_gp; i++) {
-		if (!(pmcs >> i & 1))
-			continue;
-		def = vpmu_event_find(v->model, v->r.evtsel[i] & v->select, -1);
-		if (def && def->stores)
-			return true;
-	}
-	return false;
-}
-
-static uint64_t pebs_source(const struct vpmu_arch *v, const struct vpmu_sample *s,
-			    uint64_t pmcs)
-{
-	static const uint8_t of_level[] = {
-		[VPMU_UARCH_AT_L1] = 1, [VPMU_UARCH_AT_FB] = 2, [VPMU_UARCH_AT_L2] = 3,
-		[VPMU_UARCH_AT_LLC] = 4, [VPMU_UARCH_AT_DRAM] = PEBS_LOCAL_DRAM,
-	};
-	uint64_t source;
-
-	if (!s->modelled || s->level > VPMU_UARCH_AT_DRAM)
-		return 0;
-	if (pebs_about_stores(v, pmcs))
-		source = s->level == VPMU_UARCH_AT_L1 ? PEBS_STORE_L1 : 0;
-	else
-		source = of_level[s->level];
-	return source | (s->tlb == 2 ? PEBS_STLB_MISS : 0) | (s->locked ? PEBS_LOCKED : 0);
-}
-
-static uint64_t pebs_latency(const struct vpmu_arch *v, const struct vpmu_sample *s)
-{
-	uint64_t latency = s->modelled ? s->latency : 0;
-
-	if (!v->model->two_latencies)
-		return latency;
-	if (latency > 0xffff)
-		latency = 0xffff;
-	return latency | latency << PEBS_CACHE_LATENCY;
-}
-
-/*
- * @memory: address, data source and latency of the access, and the transaction, of which
- * there are none. Without a model of the micro-architecture all but the address are 0.
- */
-static void pebs_write_adaptive(struct vpmu_arch *v, struct pebs_place *at,
-				const struct vpmu_sample *s, const uint64_t memory[4],
-				uint64_t cfg, uint64_t pmcs)
-{
-	uint64_t basic[4] = { 0, s->ip, pmcs, s->tsc };
-	uint64_t head[2] = { s->flags, s->next_ip };
-	uint64_t entry[3];
-	uint32_t i;
-
-	basic[0] = cfg | (uint64_t)pebs_adaptive_size(cfg) << 48;
-	pebs_put(v, at, basic, sizeof(basic));
-	if (cfg & VPMU_PEBS_MEMORY)
-		pebs_put(v, at, memory, 4 * sizeof(memory[0]));
-	if (cfg & VPMU_PEBS_GPRS) {
-		pebs_put(v, at, head, sizeof(head));
-		pebs_put(v, at, s->gpr, sizeof(s->gpr));
-	}
-	if (cfg & VPMU_PEBS_XMMS)
-		pebs_put(v, at, s->xmm, sizeof(s->xmm));
-	for (i = 0; cfg & VPMU_PEBS_LBRS && i < pebs_lbrs(cfg); i++) {
-		arch_lbr_entry(v, i, entry);
-		pebs_put(v, at, entry, sizeof(entry));
-	}
-}
-
-static uint32_t pebs_fixed_size(const struct arch_pebs *p)
-{
-	static const uint8_t words[] = { 18, 22, 24, 25 };
-
-	return 8u * words[p->format];
-}
-
-static void pebs_write_fixed(struct vpmu_arch *v, struct pebs_place *at,
-			     const struct vpmu_sample *s, const uint64_t memory[4],
-			     uint64_t pmcs)
-{
-	/* AX, BX, CX, DX, SI, DI, BP, SP, and the others in order */
-	static const uint8_t order[] = { 0, 3, 1, 2, 6, 7, 5, 4 };
-	uint64_t status = v->pebs.format < 3 ? v->r.status | pmcs : pmcs;
-	uint64_t head[2] = { s->flags, s->next_ip };
-	uint64_t tail[7] = { status, memory[0], memory[1], memory[2], s->ip, memory[3], s->tsc };
-	unsigned int i;
-
-	pebs_put(v, at, head, sizeof(head));
-	for (i = 0; i < VPMU_SAMPLE_GPRS; i++)
-		pebs_put(v, at, &s->gpr[i < 8 ? order[i] : i], 8);
-	pebs_put(v, at, tail, pebs_fixed_size(&v->pebs) - PEBS_FIXED_TAIL);
-}
-
 /* The groups of a counter's records. */
 static uint64_t pebs_groups(const struct vpmu_arch *v, unsigned int pmc)
 {
@@ -354,32 +183,25 @@ static uint64_t pebs_groups(const struct vpmu_arch *v, unsigned int pmc)
 static bool pebs_record(struct vpmu_arch *v, struct pebs_ds *ds,
 			const struct vpmu_sample *s, uint32_t pmcs, uint64_t cfg)
 {
-	uint32_t size = pebs_adaptive(&v->pebs) ? pebs_adaptive_size(cfg)
-						: pebs_fixed_size(&v->pebs);
-	uint64_t bits = arch_pmc_bits(v, pmcs);
-	uint64_t memory[4] = { s->address, pebs_source(v, s, bits), pebs_latency(v, s), 0 };
-	struct pebs_place at, index;
+	uint32_t size = arch_record_size(v, cfg);
+	struct arch_place at, index;
 
 	if (ds->index > ds->max || ds->max - ds->index < size ||
-	    size > 2 * PEBS_PAGE - (uint32_t)(ds->index & (PEBS_PAGE - 1)) ||
-	    !pebs_place(v, ds->index, size, &at) ||
-	    !pebs_place(v, v->pebs.ds_area + VPMU_DS_PEBS_INDEX, 8, &index))
+	    size > ARCH_RECORD_PAGE + arch_record_page_left(ds->index) ||
+	    !arch_record_place(v, ds->index, size, &at) ||
+	    !arch_record_place(v, v->pebs.ds_area + VPMU_DS_PEBS_INDEX, 8, &index))
 		return false;
-	if (pebs_adaptive(&v->pebs))
-		pebs_write_adaptive(v, &at, s, memory, cfg, bits);
-	else
-		pebs_write_fixed(v, &at, s, memory, bits);
+	arch_record_write(v, &at, s, cfg, arch_pmc_bits(v, pmcs));
 	if (at.failed)
 		return false;
 	ds->index += size;
-	pebs_put(v, &index, &ds->index, 8);
+	arch_record_put(v, &index, &ds->index, 8);
 	return !index.failed;
 }
 
 unsigned int vpmu_arch_record_places(struct vpmu_arch *v, uint64_t linear[4])
 {
-	uint32_t size = pebs_adaptive(&v->pebs) ? pebs_adaptive_size(v->pebs.data_cfg)
-						: pebs_fixed_size(&v->pebs);
+	uint32_t size = arch_record_size(v, v->pebs.data_cfg);
 	struct pebs_ds ds;
 
 	if (!v->pebs.sampling)
