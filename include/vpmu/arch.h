@@ -52,6 +52,8 @@ struct vpmu_arch_config {
 					   wider ones fault in DS_AREA; 0: 48 */
 	bool regain;                    /* vpmu_arch_slice() tries lost counters again; false:
 					   only what the guest does, as with KVM's own PMU */
+	uint8_t physical_bits;          /* width of physical addresses, 32 to 52: wider ones
+					   fault in PEBS_BASE; 0: 52 */
 };
 
 struct vpmu_cpuid {
@@ -183,7 +185,8 @@ void vpmu_arch_service(struct vpmu_arch *v);
  *
  * Reads guest memory by ops->gva_to_gpa and ops->gpa_read; changes nothing. On the vCPU.
  * Returns how many of them are set: 0 while the next occurrence of no event is recorded, 2
- * if the DS save area cannot be read or the record has no room, else 4.
+ * if the DS save area cannot be read or the record has no room, else 4. With architectural
+ * PEBS, whose buffer has a physical address, always 0.
  */
 unsigned int vpmu_arch_record_places(struct vpmu_arch *v, uint64_t linear[4]);
 

@@ -29,6 +29,7 @@
 #define VPMU_MSR_GLOBAL_STATUS_SET	0x391u	/* v4 */
 #define VPMU_MSR_GLOBAL_INUSE		0x392u	/* v4, read-only */
 #define VPMU_MSR_PEBS_ENABLE		0x3f1u	/* then PEBS_DATA_CFG */
+#define VPMU_MSR_PEBS_BASE		0x3f4u	/* architectural PEBS; then PEBS_INDEX */
 #define VPMU_MSR_A_PMC0			0x4c1u	/* full-width counter */
 #define VPMU_MSR_DS_AREA		0x600u
 #define VPMU_MSR_LBR_FROM		0x680u	/* legacy branch records */
@@ -47,7 +48,7 @@ enum vpmu_pmc_msr {
 	VPMU_PMC_CTR,   /* the counter in full width */
 	VPMU_PMC_CFG_A, /* PERFEVTSEL; fixed counters have none */
 	VPMU_PMC_CFG_B, /* auto counter reload: counters that cause it */
-	VPMU_PMC_CFG_C, /* ... and the value, bits 31:0 */
+	VPMU_PMC_CFG_C, /* ... and the value, bits 31:0; above them, PEBS (pebs.h) */
 	VPMU_PMC_STRIDE
 };
 
@@ -92,6 +93,7 @@ enum vpmu_pmc_msr {
 
 #define VPMU_STATUS_FIXED_SHIFT		32	/* bit of fixed counter 0 */
 #define VPMU_STATUS_METRICS		(1ull << 48)
+#define VPMU_STATUS_PEBS		(1ull << 54)	/* architectural PEBS: threshold */
 #define VPMU_STATUS_TRACE		(1ull << 55)
 #define VPMU_STATUS_LBR_FRZ		(1ull << 58)
 #define VPMU_STATUS_CTR_FRZ		(1ull << 59)
@@ -117,6 +119,7 @@ enum vpmu_pmc_msr {
 					 VPMU_CAP_PEBS_FORMAT(4) | VPMU_CAP_PEBS_BASELINE)
 #define VPMU_CAP_PEBS_FIXED(n)		(VPMU_CAP_PEBS_TRAP | VPMU_CAP_PEBS_REGS | \
 					 VPMU_CAP_PEBS_FORMAT(n)) /* n to 3 */
+#define VPMU_CAP_PEBS_ARCH		VPMU_CAP_PEBS_FORMAT(0xf) /* architectural; version 6 */
 #define VPMU_CAP_SMM_FREEZE		(1ull << 12)
 #define VPMU_CAP_FULL_WIDTH		(1ull << 13)
 #define VPMU_CAP_METRICS		(1ull << 15) /* PERF_METRICS */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Precise event-based sampling (PEBS): the data of an instruction that the
- * engine reports, and the DS save area in guest memory.
+ * engine reports, the DS save area in guest memory, and architectural PEBS, which has
+ * registers in its place.
  */
 #ifndef VPMU_PEBS_H
 #define VPMU_PEBS_H
@@ -37,6 +38,7 @@ struct vpmu_sample {
 	uint8_t level;    /* enum vpmu_uarch_level */
 	uint8_t tlb;      /* 0 first level, 1 second level, 2 walked */
 	bool store, locked, split;
+	bool code64;      /* it is 64-bit code, by the code segment after it */
 };
 
 /* The DS save area, at IA32_DS_AREA: 64-bit fields, byte offsets. */
@@ -54,5 +56,29 @@ struct vpmu_sample {
 #define VPMU_PEBS_XMMS		(1ull << 2)
 #define VPMU_PEBS_LBRS		(1ull << 3)
 #define VPMU_PEBS_LBRS_SHIFT	24 /* entries less one, 8 bits */
+
+/*
+ * Architectural PEBS. A counter's CFG_C selects the groups of its records; a record begins
+ * with the same bits, and CPUID.23H.4:EBX has bits 62:32 of what there is.
+ * Source: SDM vol. 2, "CPUID", leaf 23H; Linux, arch/x86/include/asm/perf_event.h.
+ */
+#define VPMU_CFG_C_ALLOW	(1ull << 35) /* others' records may have this counter */
+#define VPMU_CFG_C_CNTR_GP	(1ull << 36) /* counters that allow it, GP and fixed */
+#define VPMU_CFG_C_CNTR_FIXED	(1ull << 37)
+#define VPMU_CFG_C_LBR_SHIFT	40	     /* 1: 8 entries, 2: 16, 3: as LBR_DEPTH says */
+#define VPMU_CFG_C_LBR		(3ull << VPMU_CFG_C_LBR_SHIFT)
+#define VPMU_CFG_C_XMM		(1ull << 49)
+#define VPMU_CFG_C_GPR		(1ull << 61)
+#define VPMU_CFG_C_AUX		(1ull << 62) /* address, source, latency */
+#define VPMU_CFG_C_EN		(1ull << 63) /* PEBS is enabled; in a record: basic group */
+
+/* IA32_PEBS_BASE: the buffer's physical address, and 4 KiB << SIZE are its bytes. */
+#define VPMU_PEBS_BASE_SIZE	0xfull
+
+/* IA32_PEBS_INDEX. Both offsets are bytes, and multiples of 16. */
+#define VPMU_PEBS_INDEX_WR	0x7fffff0ull /* offset of the next record */
+#define VPMU_PEBS_INDEX_FULL	(1ull << 31) /* one did not fit */
+#define VPMU_PEBS_INDEX_EN	(1ull << 32) /* the threshold interrupts */
+#define VPMU_PEBS_INDEX_THRESHOLD_SHIFT 32   /* offset at or past which it does */
 
 #endif /* VPMU_PEBS_H */

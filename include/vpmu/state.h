@@ -30,6 +30,7 @@ enum vpmu_state_id {
 	VPMU_STATE_MODEL = 9,    /* name of the model whose events they are; optional */
 	VPMU_STATE_EXTRA = 10,   /* registers that modify events, if there are any */
 	VPMU_STATE_TOPDOWN = 11, /* PERF_METRICS, where the guest has it */
+	VPMU_STATE_ARCH_PEBS = 12, /* architectural PEBS, where the guest has it */
 };
 
 /* A cursor over a caller's buffer; once an access failed, `error` stays set. */

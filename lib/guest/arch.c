@@ -232,7 +232,10 @@ static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *p
 	return 0;
 }
 
-/* Formats 4 and later come with baseline here, earlier ones without. */
+/*
+ * Formats 4 and 5 come with baseline here, earlier ones without. Architectural PEBS has a
+ * format of its own, and version 6 no other.
+ */
 static int arch_plan_pebs(const struct vpmu_arch_config *cfg,
 			  const struct arch_plan *plan, struct vpmu_error *err)
 {
@@ -243,12 +246,15 @@ static int arch_plan_pebs(const struct vpmu_arch_config *cfg,
 	if (asked != (cfg->model->capabilities & VPMU_CAP_PEBS))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP, "PEBS, limited by the model",
 				   asked, cfg->model->capabilities & VPMU_CAP_PEBS);
-	if (plan->version < 2 || plan->version > 5)
+	if (plan->version < 2 || (plan->version > 5) != (asked == VPMU_CAP_PEBS_ARCH))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP, "PEBS, limited by the version",
 				   asked, 0);
 	if (cfg->linear_bits && cfg->linear_bits != 48 && cfg->linear_bits != 57)
 		return arch_refuse(err, -VPMU_EINVAL, "linear_bits, 48 or 57",
 				   cfg->linear_bits, 57);
+	if (cfg->physical_bits && (cfg->physical_bits < 32 || cfg->physical_bits > 52))
+		return arch_refuse(err, -VPMU_EINVAL, "physical_bits, 32 to 52",
+				   cfg->physical_bits, 52);
 	if (!arch_pebs_possible(cfg->provider, &plan->ops))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP, "PEBS, limited by the provider "
 				   "and the hooks for guest memory and samples",
@@ -499,7 +505,7 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 		arch_resolve_behaviour(v);
 		arch_resolve_v6(v);
 		arch_resolve_lbr(v, plan.lbr);
-		arch_pebs_resolve(v, cfg->linear_bits);
+		arch_pebs_resolve(v, cfg);
 		arch_extra_resolve(v);
 		arch_topdown_resolve(v);
 	}
@@ -571,9 +577,9 @@ void vpmu_arch_service(struct vpmu_arch *v)
 	if (pmcs && v->pebs.on)
 		pmcs = arch_pebs_overflow(v, pmcs, &buffer);
 	if (buffer)
-		arch_raise_status(v, VPMU_STATUS_BUFFER);
+		arch_raise_status(v, v->pebs.status);
 	if (pmcs) {
-		arch_event_reload(v, pmcs);
+		arch_pebs_reload(v, pmcs);
 		arch_raise_status(v, arch_pmc_bits(v, pmcs & ~arch_pmc_silent(v)));
 		if (v->topdown_fields && pmcs >> (v->n_gp + ARCH_FIXED_SLOTS) & 1)
 			arch_raise_status(v, arch_topdown_overflow(v));

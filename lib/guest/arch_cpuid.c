@@ -100,6 +100,20 @@ static uint32_t cpuid_unavailable(const struct vpmu_arch *v)
 	return unavailable;
 }
 
+/* Sub-leaves 4 and 5: groups of architectural PEBS, and counters that have it and PDIST. */
+static void cpuid_ext_pebs(struct vpmu_arch *v)
+{
+	uint32_t gp = (1u << v->n_gp) - 1, fixed = (1u << v->n_fixed) - 1;
+	struct vpmu_cpuid *set;
+
+	leaf_ext(v, 4)->ebx = (uint32_t)((v->pebs.valid_groups & ~VPMU_CFG_C_EN) >> 32);
+	set = leaf_ext(v, 5);
+	set->eax = gp;
+	set->ebx = (uint32_t)v->model->pdist & gp;
+	set->ecx = fixed;
+	set->edx = (uint32_t)(v->model->pdist >> VPMU_STATUS_FIXED_SHIFT) & fixed;
+}
+
 /*
  * Sub-leaf 3 has a bit for each event that is available, leaf 0AH one for each that is
  * not. Sub-leaves that are not offered, and those of earlier versions, are zeros.
@@ -115,7 +129,8 @@ static void cpuid_ext(struct vpmu_arch *v, uint32_t unavailable)
 	if (v->version >= 6) {
 		l->set.eax = ARCH_CPUID_PERFMON_EXT;
 		set = leaf_ext(v, 0);
-		set->eax = 1u << 0 | 1u << 1 | 1u << 3;
+		set->eax = 1u << 0 | 1u << 1 | 1u << 3 |
+			   (v->pebs.valid_groups ? 1u << 4 | 1u << 5 : 0);
 		set->ebx = v->extensions & ~VPMU_EXT_RELOAD;
 		if (v->extensions & VPMU_EXT_RELOAD) {
 			set->eax |= 1u << 2;
@@ -129,6 +144,8 @@ static void cpuid_ext(struct vpmu_arch *v, uint32_t unavailable)
 		set->eax = gp;
 		set->ebx = fixed;
 		leaf_ext(v, 3)->eax = ~unavailable & ((1u << v->model->n_arch_events) - 1);
+		if (v->pebs.valid_groups)
+			cpuid_ext_pebs(v);
 	}
 	(void)leaf_whole(v, ARCH_CPUID_EXT_LEAF);
 }
@@ -141,8 +158,8 @@ static void cpuid_intel(struct vpmu_arch *v)
 	l->keep.ecx = ~(ARCH_CPUID_PDCM | ARCH_CPUID_DTES64);
 	l->keep.edx = ~ARCH_CPUID_DS;
 	l->set.ecx = (v->capabilities ? ARCH_CPUID_PDCM : 0) |
-		     (v->pebs.on ? ARCH_CPUID_DTES64 : 0);
-	l->set.edx = v->pebs.on ? ARCH_CPUID_DS : 0;
+		     (v->has[ARCH_HAS_DS] ? ARCH_CPUID_DTES64 : 0);
+	l->set.edx = v->has[ARCH_HAS_DS] ? ARCH_CPUID_DS : 0;
 	set->eax = v->version | (uint32_t)v->n_gp << 8 |
 		   (uint32_t)v->model->width_bits << 16 |
 		   (uint32_t)v->model->n_arch_events << 24;

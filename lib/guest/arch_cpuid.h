@@ -5,7 +5,7 @@
 
 #include <vpmu/arch.h>
 
-#define ARCH_LEAVES		10	/* CPUID leaves that are ours in part */
+#define ARCH_LEAVES		12	/* CPUID leaves that are ours in part */
 #define ARCH_SUBLEAF_ANY	UINT32_MAX
 
 /* A CPUID leaf of which bits are ours: those of the caller's that stay, and ours. */

@@ -84,15 +84,26 @@ static uint64_t event_reload_value(const struct vpmu_arch *v, unsigned int pmc)
 	return value & v->valid.counter;
 }
 
+uint32_t arch_event_reloaded(const struct vpmu_arch *v, uint32_t pmcs)
+{
+	uint32_t reloaded = 0;
+	unsigned int pmc;
+
+	for (pmc = 0; pmc < v->n_pmc; pmc++)
+		if (v->reload.by[pmc] & pmcs)
+			reloaded |= 1u << pmc;
+	return reloaded;
+}
+
 void arch_event_reload(struct vpmu_arch *v, uint32_t pmcs)
 {
 	unsigned int pmc;
 
-	if (!v->valid.reload_by)
+	if (!pmcs)
 		return;
 	arch_event_begin(v);
 	for (pmc = 0; pmc < v->n_pmc; pmc++)
-		if (v->reload.by[pmc] & pmcs)
+		if (pmcs >> pmc & 1)
 			arch_event_put(v, pmc, event_reload_value(v, pmc));
 	(void)arch_event_end(v);
 }

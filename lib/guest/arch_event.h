@@ -38,7 +38,8 @@ void arch_event_arm(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
 /** Arm those of @pmcs that have an event again: v->eager has changed. */
 void arch_event_rearm(struct vpmu_arch *v, uint32_t pmcs);
 
-/** The second half of overflows of @pmcs: reload the counters that they reload. */
+/** The counters that overflows of @pmcs reload; and @pmcs take their reload values. */
+uint32_t arch_event_reloaded(const struct vpmu_arch *v, uint32_t pmcs);
 void arch_event_reload(struct vpmu_arch *v, uint32_t pmcs);
 
 /** Set status bits; any that was clear also sets CondChgd, which is Intel's. */

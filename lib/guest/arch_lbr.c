@@ -737,6 +737,20 @@ void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool clai
 		lbr_demand(v, true);
 }
 
+void arch_lbr_words(const struct vpmu_arch *v, uint64_t words[5])
+{
+	const struct vpmu_lbr *l = v->lbr.stack;
+
+	memset(words, 0, 5 * sizeof(words[0]));
+	words[0] = v->lbr.ctl;
+	words[1] = v->lbr.depth;
+	if (!v->lbr.owned)
+		return;
+	words[2] = l->ler_from;
+	words[3] = l->ler_to;
+	words[4] = l->ler_info;
+}
+
 void arch_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3])
 {
 	const struct vpmu_lbr_entry *e;

@@ -71,6 +71,9 @@ void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 int arch_lbr_check(struct vpmu_arch *v, struct vpmu_state_cursor *c);
 void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool claimed);
 
+/** LBR_CTL, LBR_DEPTH, and the three of LER, which are zeros if not owned. */
+void arch_lbr_words(const struct vpmu_arch *v, uint64_t words[5]);
+
 /** Entry @age, the newest being 0, as its registers show it; zeros if not owned. */
 void arch_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3]);
 

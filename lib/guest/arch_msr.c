@@ -239,34 +239,41 @@ static enum vpmu_result debugctl_write(struct vpmu_arch *v, unsigned int i,
 }
 
 /*
- * Version 6's block: a counter, what configures it, and auto counter reload. CFG_C's
- * upper half would be arch PEBS's.
+ * Version 6's block: a counter, what configures it, and what it is reloaded with, by
+ * auto counter reload or by PEBS, to which CFG_C's upper half belongs.
  */
+static uint64_t reload_valid(const struct vpmu_arch *v, unsigned int which)
+{
+	return which == VPMU_PMC_CFG_B ? v->valid.reload_by
+				       : v->valid.reload | v->pebs.valid_groups;
+}
+
 static enum vpmu_result reload_read(struct vpmu_arch *v, unsigned int pmc,
 				    unsigned int which, uint64_t *value)
 {
-	if (!v->valid.reload_by)
+	if (!reload_valid(v, which))
 		return VPMU_FAULT;
 	if (which == VPMU_PMC_CFG_B)
 		*value = arch_pmc_bits(v, v->reload.by[pmc]);
 	else
-		*value = v->reload.value[pmc];
+		*value = v->reload.value[pmc] | v->pebs.groups[pmc];
 	return VPMU_HANDLED;
 }
 
-/* These take effect when a counter overflows: nothing changes now. */
+/* These take effect when a counter overflows: nothing changes now, but PEBS' enable. */
 static enum vpmu_result reload_write(struct vpmu_arch *v, unsigned int pmc,
 				     unsigned int which, uint64_t value)
 {
-	bool by = which == VPMU_PMC_CFG_B;
+	uint64_t valid = reload_valid(v, which);
 
-	if (!v->valid.reload_by ||
-	    value & ~(by ? v->valid.reload_by : v->valid.reload))
+	if (!valid || value & ~valid)
 		return VPMU_FAULT;
-	if (by)
+	if (which == VPMU_PMC_CFG_B) {
 		v->reload.by[pmc] = arch_pmc_set(v, value);
-	else
-		v->reload.value[pmc] = (uint32_t)value;
+		return VPMU_HANDLED;
+	}
+	v->reload.value[pmc] = (uint32_t)value;
+	arch_pebs_configure(v, pmc, value & v->pebs.valid_groups);
 	return VPMU_HANDLED;
 }
 
@@ -434,6 +441,8 @@ static const struct arch_msr arch_msrs[] = {
 	  zero_read, status_set_write },
 	{ VPMU_MSR_GLOBAL_INUSE, 1, ARCH_HAS_STREAMLINED, inuse_read, NULL },
 	{ VPMU_MSR_PEBS_ENABLE, 2, ARCH_HAS_PEBS, arch_pebs_read, arch_pebs_write },
+	{ VPMU_MSR_PEBS_BASE, 2, ARCH_HAS_ARCH_PEBS,
+	  arch_pebs_arch_read, arch_pebs_arch_write },
 	{ VPMU_MSR_PEBS_LD_LAT, 1, ARCH_HAS_LDLAT,
 	  arch_extra_ldlat_read, arch_extra_ldlat_write },
 	/* PEBS_FRONTEND */

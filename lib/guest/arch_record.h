@@ -25,6 +25,9 @@ uint32_t arch_record_page_left(uint64_t address);
 bool arch_record_place(struct vpmu_arch *v, uint64_t address, uint32_t size,
 		       struct arch_place *at);
 
+/** That of a physical address, within two pages of memory that follow each other. */
+void arch_record_physical(uint64_t gpa, struct arch_place *at);
+
 /** Write what follows at a place; at->failed says whether all of it could be written. */
 void arch_record_put(struct vpmu_arch *v, struct arch_place *at, const void *data,
 		     uint32_t size);
@@ -32,7 +35,8 @@ void arch_record_put(struct vpmu_arch *v, struct arch_place *at, const void *dat
 /**
  * Bytes of a record of this PMU's format, and the record itself.
  *
- * @groups: what a guest has selected: DATA_CFG, or 0 of formats without groups
+ * @groups: what a guest has selected: DATA_CFG, or CFG_C's bits from 32 on, without ALLOW;
+ *          0 of formats without groups
  * @pmcs:   the counters that it is of, in the layout of PEBS_ENABLE
  */
 uint32_t arch_record_size(const struct vpmu_arch *v, uint64_t groups);

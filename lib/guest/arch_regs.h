@@ -49,6 +49,7 @@ enum arch_has {
 	ARCH_HAS_ARCH_LBR,     /* architectural ones: entries */
 	ARCH_HAS_ARCH_LBR_CTL, /* ... LBR_CTL and LBR_DEPTH */
 	ARCH_HAS_PEBS,         /* PEBS_ENABLE, with baseline also DATA_CFG */
+	ARCH_HAS_ARCH_PEBS,    /* PEBS_BASE and _INDEX */
 	ARCH_HAS_DS,           /* DS_AREA */
 	ARCH_HAS_OFFCORE,      /* OFFCORE_RSP_0, _1 */
 	ARCH_HAS_LDLAT,        /* PEBS_LD_LAT */

@@ -19,9 +19,10 @@
  *   n_gp + n_fixed times u64 enabled, running; u32 generation; u8 reason, last; u16 0
  *
  * Body of the section VPMU_STATE_RELOAD, version 1, after VPMU_STATE_ARCH and only
- * where auto counter reload is offered; without it a PMU begins with zeros:
+ * where auto counter reload is offered, or architectural PEBS; without it a PMU begins
+ * with zeros:
  *   u8 n_gp, n_fixed; u16 0; u32 0
- *   n_gp + n_fixed times u64 CFG_B, CFG_C
+ *   n_gp + n_fixed times u64 CFG_B, CFG_C's reload value
  *
  * Body of the section VPMU_STATE_LBR, version 1, only where branch records are
  * offered; without it a PMU begins with none:
@@ -37,6 +38,14 @@
  *   u64 PEBS_ENABLE, DATA_CFG, DS_AREA
  *   u64 counters whose next occurrence is recorded, those that claim the facility
  *     (layout of PEBS_ENABLE)
+ *
+ * Body of the section VPMU_STATE_ARCH_PEBS, version 1, after VPMU_STATE_ARCH and only
+ * where architectural PEBS is offered; without it a PMU begins with it off:
+ *   u8 n_gp, n_fixed; u16 0; u32 0
+ *   u64 PEBS_BASE, PEBS_INDEX
+ *   u64 counters whose next occurrence is recorded, those that claim the facility
+ *     (layout of GLOBAL_CTRL)
+ *   n_gp + n_fixed times u64 CFG_C, without its reload value
  *
  * Body of the section VPMU_STATE_EXTRA, version 1, only where the guest has one of the
  * registers; without it a PMU begins with zeros:
@@ -443,7 +452,7 @@ static bool has_all(const struct vpmu_arch *v)
 
 static bool has_reload(const struct vpmu_arch *v)
 {
-	return v->valid.reload_by;
+	return v->valid.reload;
 }
 
 static bool has_provider(const struct vpmu_arch *v)
@@ -463,7 +472,12 @@ static bool has_lbr(const struct vpmu_arch *v)
 
 static bool has_pebs(const struct vpmu_arch *v)
 {
-	return v->pebs.on;
+	return v->has[ARCH_HAS_DS];
+}
+
+static bool has_arch_pebs(const struct vpmu_arch *v)
+{
+	return v->has[ARCH_HAS_ARCH_PEBS];
 }
 
 static bool has_topdown(const struct vpmu_arch *v)
@@ -506,6 +520,10 @@ static const struct section sections[ARCH_SECTIONS] = {
 	[ARCH_SECTION_PEBS] = {
 		VPMU_STATE_PEBS, 1, VPMU_STATE_MANDATORY, "PEBS",
 		has_pebs, arch_pebs_put, arch_pebs_check, arch_pebs_adopt },
+	[ARCH_SECTION_ARCH_PEBS] = {
+		VPMU_STATE_ARCH_PEBS, 1, VPMU_STATE_MANDATORY, "architectural PEBS",
+		has_arch_pebs, arch_pebs_arch_put, arch_pebs_arch_check,
+		arch_pebs_arch_adopt },
 	[ARCH_SECTION_EXTRA] = {
 		VPMU_STATE_EXTRA, 1, VPMU_STATE_MANDATORY, "a model of the micro-architecture",
 		arch_extra_any, arch_extra_put, arch_extra_check, arch_extra_adopt },

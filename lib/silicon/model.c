@@ -129,11 +129,14 @@ static const char *check_intel(const struct vpmu_model *m)
 		return "extension of a later version";
 	if (lbr > VPMU_CAP_LBR_INFO && lbr != VPMU_CAP_LBR_ARCH)
 		return "unknown format of branch records";
-	if (format > 5 || !(pebs & VPMU_CAP_PEBS_BASELINE) != (format < 4))
+	if (pebs != VPMU_CAP_PEBS_ARCH &&
+	    (format > 5 || !(pebs & VPMU_CAP_PEBS_BASELINE) != (format < 4)))
 		return "unknown format of PEBS records";
+	if (m->pdist && pebs != VPMU_CAP_PEBS_ARCH)
+		return "PDIST without architectural PEBS";
 	if (m->topdown && (m->n_fixed < 4 || (m->topdown != 4 && m->topdown != 8)))
 		return "fields of PERF_METRICS out of range";
-	if (pebs && (m->version < 2 || m->version > 5))
+	if (pebs && (m->version < 2 || (m->version > 5) != (pebs == VPMU_CAP_PEBS_ARCH)))
 		return "PEBS of another version";
 	return NULL;
 }

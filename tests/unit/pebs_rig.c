@@ -26,7 +26,9 @@ static uint8_t *rig_at(struct pebs_rig *r, uint64_t gpa, uint32_t size)
 	uint64_t at = gpa ^ RIG_PAGE;
 
 	r->n_hook++;
-	if (at >= RIG_RAM || !size || at % RIG_PAGE + size > RIG_PAGE) {
+	if (at >= RIG_RAM)
+		return NULL;
+	if (!size || at % RIG_PAGE + size > RIG_PAGE) {
 		r->script.broken = "an access beyond one page";
 		return NULL;
 	}
@@ -71,6 +73,7 @@ void pebs_rig_sample(const struct pebs_rig *r, struct vpmu_sample *s)
 	s->ip = RIG_CODE + 4 * n;
 	s->next_ip = s->ip + 4;
 	s->flags = 0x202;
+	s->code64 = true;
 	for (i = 0; i < VPMU_SAMPLE_GPRS; i++)
 		s->gpr[i] = n << 8 | i;
 	s->address = 0x7000 + 8 * n;

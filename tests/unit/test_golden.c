@@ -36,7 +36,8 @@ static const struct row rows[] = {
 	{ "skylake", VPMU_VENDOR_INTEL, 6, 85, 4, VPMU_CAP_PEBS },
 	{ "icelake", VPMU_VENDOR_INTEL, 6, 106, 5, 0 },
 	{ "sapphirerapids", VPMU_VENDOR_INTEL, 6, 143, 5, 0 },
-	{ "clearwater-forest", VPMU_VENDOR_INTEL, 6, 221, 6, 0 },
+	{ "clearwater-forest", VPMU_VENDOR_INTEL, 6, 221, 6, VPMU_CAP_PEBS },
+	{ "clearwater-forest-pebs", VPMU_VENDOR_INTEL, 6, 221, 6, 0 },
 	{ "milan", VPMU_VENDOR_AMD, 25, 1, 1, 0 },
 	{ "genoa", VPMU_VENDOR_AMD, 25, 17, 2, VPMU_CAP_AMD_LBR },
 };
@@ -73,6 +74,8 @@ static void use(struct pebs_rig *r)
 		{ 0xc0010200, 0x200005300c0 },   { 0xc0010203, 0xfffffffffff0 },
 		{ 0xc0010202, 0x004300c2 },      { 0xc0010204, 0x1004101c9 },
 		{ 0xc0010002, 0xf004300ff },     { 0xc0000301, 0x3f },
+		{ 0x3f4, 0x2001 },               { 0x3f5, 0x80100000000 },
+		{ 0x1903, 0xe0020338fffffffa },  { 0x190f, 0x8ffffff00 },
 	};
 	unsigned int i;
 
@@ -283,6 +286,7 @@ static void test_bytes(void **unused)
 		{ 3616, 0x25fb0d9e, 2765, 779, 32, 40 },
 		{ 3616, 0x80007970, 2768, 776, 32, 40 },
 		{ 3760, 0x8bdc8416, 2825, 859, 35, 41 },
+		{ 3904, 0x47354609, 2856, 968, 33, 47 },
 		{ 2496, 0x8262e092, 2014, 431, 21, 30 },
 		{ 2496, 0x08322fe1, 2017, 429, 20, 30 },
 	};
@@ -290,7 +294,7 @@ static void test_bytes(void **unused)
 		uint8_t model;
 		struct saved expected;
 	} modelled[] = {
-		{ 106, { 3440, 0xe85a08cd, 2694, 667, 31, 48 } },
+		{ 106, { 3440, 0xe85a08cd, 2694, 667, 32, 47 } },
 		{ 143, { 3456, 0xdf71562a, 2719, 663, 30, 44 } },
 	};
 	unsigned int i;

@@ -784,10 +784,9 @@ static void perf_service(void *arg)
 	vpmu_arch_service(r->v);
 }
 
-/* A host that samples precisely has PEBS; the guest's plain counters still count. */
-static void test_arbitration(void **state)
+/* @msr: the register by which counter 0 gets PEBS, with its bit @enable */
+static void arbitrate(struct pebs_rig *r, uint32_t msr, unsigned int enable)
 {
-	struct pebs_rig *r = pebs_rig_new(4, 0, NULL);
 	struct vpmu_arch_config cfg = { .size = sizeof(cfg) };
 	struct vpmu_perf_attr attr = { .size = sizeof(attr), .cpu = -1 };
 	struct vpmu_perf_cpu *cpu = test_calloc(1, sizeof(*cpu));
@@ -796,7 +795,6 @@ static void test_arbitration(void **state)
 	struct vpmu_pmc_info info;
 	struct vpmu_vcpu vcpu;
 
-	(void)state;
 	vpmu_perf_system_init(&sys, &r->model, VPMU_SCRIPT_SUPPLIED, 0, 0);
 	vpmu_script_init(&r->script, VPMU_SCRIPT_SUPPLIED);
 	r->script.service = perf_service;
@@ -834,7 +832,7 @@ static void test_arbitration(void **state)
 	wr(r, GLOBAL, 3);
 	pebs_rig_run(r, 10);
 	assert_int_equal(rd(r, A_PMC), 10);
-	wr(r, PEBS_ENABLE, 1);
+	wr(r, msr, BIT(enable));
 	pebs_rig_run(r, 10);
 	assert_true(vpmu_arch_pmc_info(r->v, 0, &info));
 	assert_int_equal(info.loss, VPMU_LOSS_LOST);
@@ -854,6 +852,15 @@ static void test_arbitration(void **state)
 	free(r->v);
 	free(r);
 	test_free(cpu);
+}
+
+/* A host that samples precisely has PEBS; the guest's plain counters still count. */
+static void test_arbitration(void **state)
+{
+	(void)state;
+	arbitrate(pebs_rig_new(4, 0, NULL), PEBS_ENABLE, 0);
+	arbitrate(pebs_rig_new_model(vpmu_model_find(VPMU_VENDOR_INTEL, 6, 221), 0, 0), 0x1903,
+		  63);
 }
 
 int main(void)

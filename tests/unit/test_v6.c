@@ -87,9 +87,7 @@ static struct machine *machine_of(const struct vpmu_model *model, uint8_t versio
 	cfg.version = version;
 	cfg.n_gp = n_gp;
 	cfg.n_fixed = n_fixed;
-	cfg.capabilities = model->capabilities;
-	if (version > 5)
-		cfg.capabilities &= ~VPMU_CAP_PEBS;
+	cfg.capabilities = model->capabilities & ~VPMU_CAP_PEBS; /* there is no memory */
 	cfg.provider = &m->direct.provider;
 	cfg.ops = &m->script.ops;
 	cfg.ctx = m;
@@ -899,6 +897,8 @@ static void test_models(void **state)
 	size_t bad, n = model.n_events;
 
 	(void)state;
+	model.capabilities &= ~VPMU_CAP_PEBS;
+	model.pdist = 0;
 	assert_true(n <= COUNT_OF(events));
 	memcpy(events, model.events, n * sizeof(events[0]));
 	model.events = events;

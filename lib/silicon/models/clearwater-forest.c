@@ -91,7 +91,10 @@ const struct vpmu_model vpmu_model_clearwater_forest = {
 	.n_fixed = 3,
 	.width_bits = 48,
 	.n_arch_events = 7,
-	.capabilities = VPMU_CAP_LBR_ARCH | VPMU_CAP_SMM_FREEZE | VPMU_CAP_FULL_WIDTH,
+	.capabilities = VPMU_CAP_LBR_ARCH | VPMU_CAP_PEBS_ARCH | VPMU_CAP_SMM_FREEZE |
+			VPMU_CAP_FULL_WIDTH,
+	.two_latencies = true,
+	.pdist = 0x100000003, /* PDISTCounter in Intel's list */
 	.events = clearwater_events,
 	.n_events = COUNT_OF(clearwater_events),
 };
