@@ -70,6 +70,7 @@ static const struct field status[] = {
 	{ 0, 16, FIELD_COUNTERS, "PMC", "overflowed" },
 	{ 32, 16, FIELD_FIXED, "FIXED", "overflowed" },
 	FLAG(48, "METRICS", "PERF_METRICS overflowed"),
+	FLAG(54, "ARCH_PEBS", "the PEBS buffer passed its threshold"),
 	FLAG(55, "TRACE_TOPA", "processor trace: a region is full"),
 	FLAG(58, "LBR_FRZ", "branch records are frozen"),
 	FLAG(59, "CTR_FRZ", "counters are frozen"),
@@ -110,7 +111,7 @@ static const struct field capabilities[] = {
 	{ 0, 6, FIELD_HEX, "LBR_FMT", "branch records: 5 with LBR_INFO, 3f architectural" },
 	FLAG(6, "PEBS_TRAP", "PEBS: registers as after the instruction"),
 	FLAG(7, "PEBS_ARCH_REG", "PEBS: registers are in the record"),
-	{ 8, 4, FIELD_NUMBER, "PEBS_FMT", "format of PEBS records" },
+	{ 8, 4, FIELD_NUMBER, "PEBS_FMT", "format of PEBS records; 15: architectural" },
 	FLAG(12, "SMM_FREEZE", "DEBUGCTL can freeze counters in SMM"),
 	FLAG(13, "FW_WRITE", "full-width counters from 4C1H on"),
 	FLAG(14, "PEBS_BASELINE", "PEBS: adaptive records, any counter"),
@@ -207,6 +208,19 @@ static const struct field pebs_data_cfg[] = {
 	END
 };
 
+static const struct field pebs_base[] = {
+	{ 0, 4, FIELD_NUMBER, "SIZE", "2 to the power of it, pages" },
+	{ 12, 40, FIELD_HEX, "ADDRESS", "physical, by 4096" },
+	END
+};
+static const struct field pebs_index[] = {
+	{ 4, 23, FIELD_NUMBER, "WR", "next record, by 16 bytes" },
+	FLAG(31, "FULL", "a record did not fit"),
+	FLAG(32, "EN", "the threshold interrupts"),
+	{ 36, 23, FIELD_NUMBER, "THRESH", "threshold, by 16 bytes" },
+	END
+};
+
 static const struct field metrics[] = {
 	{ 0, 8, FIELD_PERCENT, "RETIRING", "of all slots" },
 	{ 8, 8, FIELD_PERCENT, "BAD_SPECULATION", "of all slots" },
@@ -248,6 +262,15 @@ static const struct field reload_causes[] = {
 };
 static const struct field reload[] = {
 	{ 0, 32, FIELD_HEX, "RELOAD", "what it is reloaded with" },
+	FLAG(35, "ALLOW_IN_RECORD", "records may have its value"),
+	FLAG(36, "CNTR_GP", "its records have values of PMCs"),
+	FLAG(37, "CNTR_FIXED", "... of fixed counters"),
+	FLAG(38, "CNTR_METRICS", "... PERF_METRICS"),
+	{ 40, 2, FIELD_NUMBER, "LBR", "... branch records: 1: 8, 2: 16, 3: all" },
+	FLAG(49, "XMM", "... XMM0 to XMM15"),
+	FLAG(61, "GPR", "... the general registers"),
+	FLAG(62, "AUX", "... address, latency and source"),
+	FLAG(63, "PEBS_EN", "its overflow writes a record"),
 	END
 };
 
@@ -327,6 +350,21 @@ static const struct field fixed_cause[] = {
 	{ 0, 32, FIELD_FIXED, "FIXED", "can cause a reload" }, END
 };
 static const struct field leaf_23_3[] = { { 0, 32, FIELD_EVENTS, "available", NULL }, END };
+static const struct field leaf_23_4[] = {
+	FLAG(3, "ALLOW_IN_RECORD", "records can have counters' values"),
+	FLAG(4, "CNTR_GP", "of PMCs"),
+	FLAG(5, "CNTR_FIXED", "of fixed counters"),
+	FLAG(6, "CNTR_METRICS", "PERF_METRICS"),
+	{ 8, 2, FIELD_NUMBER, "LBR", "records can have branch records" },
+	{ 16, 8, FIELD_HEX, "XER", "... XMM0 to XMM15: 2, and wider ones" },
+	FLAG(29, "GPR", "... the general registers"),
+	FLAG(30, "AUX", "... address, latency and source"),
+	END
+};
+static const struct field counters_pdist[] = {
+	{ 0, 32, FIELD_COUNTERS, "PMC", "has PDIST" }, END
+};
+static const struct field fixed_pdist[] = { { 0, 32, FIELD_FIXED, "FIXED", "has PDIST" }, END };
 static const struct field counters_pebs[] = {
 	{ 0, 32, FIELD_COUNTERS, "PMC", "has PEBS" }, END
 };
@@ -399,6 +437,8 @@ const struct reg registers[] = {
 	MSR(VPMU_MSR_ARCH_LBR_CTL + 1, 1, 0, "IA32_LBR_DEPTH", depth),
 	MSR(VPMU_MSR_PEBS_ENABLE, 1, 0, "IA32_PEBS_ENABLE", pebs_enable),
 	MSR(VPMU_MSR_PEBS_ENABLE + 1, 1, 0, "MSR_PEBS_DATA_CFG", pebs_data_cfg),
+	MSR(VPMU_MSR_PEBS_BASE, 1, 0, "IA32_PEBS_BASE", pebs_base),
+	MSR(VPMU_MSR_PEBS_BASE + 1, 1, 0, "IA32_PEBS_INDEX", pebs_index),
 	MSR(VPMU_MSR_PEBS_LD_LAT, 1, 0, "MSR_PEBS_LD_LAT_THRESHOLD", load_latency),
 	MSR(VPMU_MSR_OFFCORE_RSP_0, 2, 1, "MSR_OFFCORE_RSP_", offcore),
 	MSR(VPMU_MSR_DS_AREA, 1, 0, "IA32_DS_AREA", address),
@@ -446,8 +486,11 @@ const struct reg registers[] = {
 	CPUID("23H.2:ECX", counters_cause),
 	CPUID("23H.2:EDX", fixed_cause),
 	CPUID("23H.3:EAX", leaf_23_3),
+	CPUID("23H.4:EBX", leaf_23_4),
 	CPUID("23H.5:EAX", counters_pebs),
+	CPUID("23H.5:EBX", counters_pdist),
 	CPUID("23H.5:ECX", fixed_pebs),
+	CPUID("23H.5:EDX", fixed_pdist),
 	CPUID("80000022H:EAX", leaf_amd_eax),
 	CPUID("80000022H:EBX", leaf_amd_ebx),
 };

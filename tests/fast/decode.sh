@@ -26,13 +26,17 @@ says '15:0 PMC 3: overflowed | 47:32 FIXED 1: overflowed | 59 CTR_FRZ: counters 
 	0x38e=0x8800000200000008
 says '15:0 PMC 0,9: enabled (Intel Icelake-SP, Icelake-D does not have 9) | 49 reserved: writing it is a #GP' \
 	GLOBAL_CTRL=0x2000000000201
-says '11:8 PEBS_FMT: 4: format of PEBS records | 13 FW_WRITE: full-width counters from 4C1H on' \
+says '11:8 PEBS_FMT: 4: format of PEBS records; 15: architectural | 13 FW_WRITE: full-width counters from 4C1H on' \
 	ia32_perf_capabilities=0x2400
 says '0 LBREN: branches are recorded | 2 USR: what ends in other rings | 21 NEAR_RET: returns' LBR_CTL=0x200005
 says '63:0 address: 0xffffffff81000000' LBR_3_FROM_IP=0xffffffff81000000
 says '59:56 BR_TYPE: return | 63 MISPRED: was mispredicted' IA32_LBR_0_INFO=0x8500000000000000
 says '0 MEMINFO: records have address, latency and source | 3 LBRS: ... branch records | 31:24 LBR_ENTRIES: 32: as many of them' \
 	PEBS_DATA_CFG=0x1f000009
+says '26:4 WR: 240: next record, by 16 bytes | 32 EN: the threshold interrupts | 58:36 THRESH: 3840: threshold, by 16 bytes' \
+	PEBS_INDEX=0xf00100000f00
+says '31:0 RELOAD: 0xfffffff0: what it is reloaded with | 41:40 LBR: 3: ... branch records: 1: 8, 2: 16, 3: all | 63 PEBS_EN: its overflow writes a record' \
+	PMC_FX1_CFG_C=0x80000300fffffff0
 says '63:0 count: 281474976709656, 1000 before it overflows (48 bits)' A_PMC0=0xfffffffffc18
 says '7:0 RETIRING: 50.1 % of all slots | 15:8 BAD_SPECULATION: 100.0 % of all slots' 0x329=0xff80
 says '7:0 version: 5: of architectural performance monitoring | 15:8 counters: 8: general-purpose ones | 23:16 width: 48: bits of each | 31:24 events: 8: bits of EBX that mean something' \
