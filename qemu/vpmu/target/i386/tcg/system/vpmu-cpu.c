@@ -14,6 +14,7 @@
 #include "system/kvm.h"
 #include "system/tcg.h"
 #include "kvm/vpmu-kvm-glue.h"
+#include "tcg/helper-tcg.h"
 #include "vpmu-internal.h"
 
 /*
@@ -86,10 +87,13 @@ static uint64_t vpmu_lbr_format(const X86CPU *cpu,
                : model->capabilities & VPMU_CAP_LBR;
 }
 
-static uint64_t vpmu_pebs(const struct vpmu_model *model)
+/* PEBS in the DS save area, which CPUID announces by two bits of leaf 1 */
+static bool vpmu_ds_pebs(const struct vpmu_model *model)
 {
-    return model->vendor == VPMU_VENDOR_INTEL
-               ? model->capabilities & VPMU_CAP_PEBS : 0;
+    uint64_t pebs = model->capabilities & VPMU_CAP_PEBS;
+
+    return model->vendor == VPMU_VENDOR_INTEL && pebs &&
+           pebs != VPMU_CAP_PEBS_ARCH;
 }
 
 uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w)
@@ -102,10 +106,10 @@ uint64_t x86_vpmu_features(X86CPU *cpu, FeatureWord w)
     }
     switch (w) {
     case FEAT_1_EDX:
-        return vpmu_pebs(model) ? CPUID_DTS : 0;
+        return vpmu_ds_pebs(model) ? CPUID_DTS : 0;
     case FEAT_1_ECX:
         return amd ? 0 : CPUID_EXT_PDCM |
-                         (vpmu_pebs(model) ? CPUID_EXT_DTES64 : 0);
+                         (vpmu_ds_pebs(model) ? CPUID_EXT_DTES64 : 0);
     case FEAT_7_0_EDX:
         return vpmu_lbr_format(cpu, model) == VPMU_CAP_LBR_ARCH
                    ? CPUID_7_0_EDX_ARCH_LBR : 0;
@@ -249,12 +253,17 @@ static void vpmu_amd_settings(X86CPU *cpu, struct vpmu_arch_config *arch)
     }
 }
 
-/* These versions have no PEBS, or another kind of it */
-static bool vpmu_no_pebs(const struct vpmu_arch_config *arch)
+/* Version 6 has architectural PEBS, earlier ones that of the DS save area */
+static bool vpmu_has_pebs(const struct vpmu_arch_config *arch,
+                          const uint64_t *features)
 {
     uint8_t version = arch->version ?: arch->model->version;
 
-    return version < 2 || version > 5;
+    if ((arch->capabilities & VPMU_CAP_PEBS) == VPMU_CAP_PEBS_ARCH) {
+        return version > 5;
+    }
+    return version > 1 && version < 6 && features[FEAT_1_EDX] & CPUID_DTS &&
+           features[FEAT_1_ECX] & CPUID_EXT_DTES64;
 }
 
 static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
@@ -275,9 +284,7 @@ static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
             !(features[FEAT_7_0_EDX] & CPUID_7_0_EDX_ARCH_LBR)) {
             arch->capabilities &= ~VPMU_CAP_LBR;
         }
-        if (!(features[FEAT_1_EDX] & CPUID_DTS) ||
-            !(features[FEAT_1_ECX] & CPUID_EXT_DTES64) ||
-            vpmu_no_pebs(arch)) {
+        if (!vpmu_has_pebs(arch, features)) {
             arch->capabilities &= ~VPMU_CAP_PEBS;
         }
     }
@@ -293,6 +300,7 @@ static void vpmu_arch_settings(X86VPMU *v, struct vpmu_arch_config *arch)
      * irrelevant
      */
     arch->linear_bits = features[FEAT_7_0_ECX] & CPUID_7_0_ECX_LA57 ? 57 : 48;
+    arch->physical_bits = cpu->phys_bits ?: TCG_PHYS_ADDR_BITS;
 }
 
 static bool vpmu_init_arch(X86VPMU *v, struct vpmu_provider *provider,

@@ -381,6 +381,7 @@ static void vpmu_op_get_sample(void *ctx, struct vpmu_sample *s)
         s->xmm[i][0] = env->xmm_regs[i].ZMM_Q(0);
         s->xmm[i][1] = env->xmm_regs[i].ZMM_Q(1);
     }
+    s->code64 = env->hflags & HF_CS64_MASK;
     vpmu_uarch_sample(v, s);
 }
 
