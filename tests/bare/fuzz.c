@@ -74,6 +74,21 @@ static uint64_t any_ds(void)
 	return below(4) ? (uintptr_t)ds : nowhere[below(6)];
 }
 
+/* Likewise a buffer of architectural PEBS, whose size is no more than its memory. */
+static uint64_t any_buffer(void)
+{
+	static char records[16384] __attribute__((aligned(4096)));
+	static const uint64_t nowhere[] = { 0xfee00000, 0x3ffffff000, 0x8000000000, 1ull << 62 };
+
+	return below(4) ? (uintptr_t)records | below(3) : nowhere[below(4)] | below(16);
+}
+
+/* Registers with addresses of memory that the PMU writes to. */
+static bool is_address(uint32_t msr)
+{
+	return msr == 0x600 || msr == 0x3f4;
+}
+
 static uint64_t any_value(uint32_t msr)
 {
 	static const uint16_t events[] = {
@@ -82,8 +97,13 @@ static uint64_t any_value(uint32_t msr)
 	};
 	uint64_t v = 0;
 
-	if (msr == 0x600)
-		return any_ds();
+	if (is_address(msr))
+		return msr == 0x600 ? any_ds() : any_buffer();
+	if (msr >= 0x1900 && msr < 0x19a0 && msr % 4 == 3 && below(2)) /* CFG_C */
+		return (any() & 0xe002033800000000) | (uint32_t)-below(300);
+	if (msr == 0x3f5 && below(2))
+		return (below(16384) & ~15ull) << 32 | 1ull << 32 |
+		       (below(4) ? 0 : below(16384) & ~15ull);
 	switch (below(9)) {
 	case 0: return any();
 	case 1: return 1ull << below(64);
@@ -188,7 +208,7 @@ static void on_pmi(void)
 	if (!below(4)) {
 		uint32_t msr = pmu_msr();
 
-		try_wrmsr(msr, any_value(msr == 0x600 ? msr : MSR_PMC0));
+		try_wrmsr(msr, any_value(is_address(msr) ? msr : MSR_PMC0));
 	}
 }
 
@@ -303,6 +323,7 @@ int main(const char *line)
 	own_stack(2, false);
 	*(volatile uint16_t *)0x38000 = 0xaa0f; /* an SMI finds RSM */
 	try_wrmsr(0x600, any_ds());
+	try_wrmsr(0x3f4, any_buffer());
 	wrmsr(0xc0000081, (uint64_t)0x1b << 48 | (uint64_t)KERNEL_CS << 32);
 	wrmsr(0xc0000082, (uintptr_t)syscall_entry);
 	wrmsr(0xc0000084, 0x700);

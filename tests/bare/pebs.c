@@ -2,23 +2,30 @@
 /*
  * PEBS without an operating system: no interrupt between a wrap and its record, a buffer
  * that interrupts at its threshold, and a second CPU that writes the DS save area
- * meanwhile. Of the second and later times (turns=N) only what is wrong is said.
+ * meanwhile. Architectural PEBS has none, but registers in its place. Of the second and
+ * later times (turns=N) only what is wrong is said.
  *
  * Command line: turns=N; cpus=2 for the last one.
  */
 #include "bare.h"
 
+#define MSR_CAPABILITIES	0x345
 #define PEBS_ENABLE	0x3f1
 #define DATA_CFG	0x3f2
 #define DS_AREA		0x600
-#define BUFFER_FULL	(1ull << 62)
-#define RECORD		32 /* the basic group alone */
+#define PEBS_BASE	0x3f4
+#define PEBS_INDEX	0x3f5
+#define FX0_CFG_C	0x1983
+#define BUFFER_FULL	(arch ? 1ull << 54 : 1ull << 62)
+#define RECORD		(arch ? 64u : 32u) /* the basic group alone */
+#define RECORD_MAX	64
 #define USER_ONLY	2
 #define BOTH_RINGS	3
 #define PERIOD		1000
 
 static uint64_t ds[64] __attribute__((aligned(4096)));
-static uint64_t buffer[1024 * RECORD / 8] __attribute__((aligned(4096)));
+static uint64_t buffer[1024 * RECORD_MAX / 8] __attribute__((aligned(4096)));
+static bool arch; /* PEBS is architectural */
 enum { DS_BASE = 4, DS_INDEX, DS_MAX, DS_THRESHOLD, DS_RESET_FIXED = 16 };
 
 static volatile unsigned int n_timer, n_between, n_full, n_wrong;
@@ -50,13 +57,33 @@ asm("loop: nop; nop; nop; nop; nop; nop; nop; nop\n"
 
 static uint64_t last_tsc;
 
-static void begin(uint64_t rings, uint64_t records, uint64_t threshold, uint64_t first)
+/* The records of fixed counter 0, on or off. */
+static void enable(bool on)
+{
+	if (arch)
+		wrmsr(FX0_CFG_C, on ? 1ull << 63 | (uint32_t)-(PERIOD - 1) : 0);
+	else
+		wrmsr(PEBS_ENABLE, on ? 1ull << 32 : 0);
+}
+
+static void set_arch_buffer(uint64_t records, uint64_t threshold)
+{
+	uint64_t size = 0;
+
+	while (4096ull << size < records * RECORD)
+		size++;
+	wrmsr(PEBS_BASE, (uintptr_t)buffer | size);
+	wrmsr(PEBS_INDEX, 1ull << 32 | (threshold * RECORD) << 32);
+}
+
+static void set_buffer(uint64_t records, uint64_t threshold)
 {
 	uint64_t base = (uintptr_t)buffer;
 
-	wrmsr(MSR_GLOBAL, 0);
-	wrmsr(PEBS_ENABLE, 0);
-	wrmsr(MSR_RESET, rdmsr(MSR_STATUS));
+	if (arch) {
+		set_arch_buffer(records, threshold);
+		return;
+	}
 	ds[DS_BASE] = base;
 	ds[DS_INDEX] = base;
 	ds[DS_MAX] = base + records * RECORD;
@@ -64,9 +91,31 @@ static void begin(uint64_t rings, uint64_t records, uint64_t threshold, uint64_t
 	ds[DS_RESET_FIXED] = -(uint64_t)(PERIOD - 1);
 	wrmsr(DS_AREA, (uintptr_t)ds);
 	wrmsr(DATA_CFG, 0);
+}
+
+/* Bytes of records, and an empty buffer. */
+static uint64_t filled(void)
+{
+	return arch ? rdmsr(PEBS_INDEX) & 0x7fffff0 : ds[DS_INDEX] - ds[DS_BASE];
+}
+
+static void empty(void)
+{
+	if (arch)
+		wrmsr(PEBS_INDEX, rdmsr(PEBS_INDEX) & ~0x7fffff0ull);
+	else
+		ds[DS_INDEX] = ds[DS_BASE];
+}
+
+static void begin(uint64_t rings, uint64_t records, uint64_t threshold, uint64_t first)
+{
+	wrmsr(MSR_GLOBAL, 0);
+	enable(false);
+	wrmsr(MSR_RESET, rdmsr(MSR_STATUS));
+	set_buffer(records, threshold);
 	wrmsr(MSR_FIXED0, -first & 0xffffffffffff);
 	wrmsr(MSR_FIXED_CTRL, rings);
-	wrmsr(PEBS_ENABLE, 1ull << 32);
+	enable(true);
 	n_wrong = 0;
 	n_full = 0;
 	last_tsc = 0;
@@ -76,7 +125,7 @@ static void begin(uint64_t rings, uint64_t records, uint64_t threshold, uint64_t
 static void end(void)
 {
 	wrmsr(MSR_GLOBAL, 0);
-	wrmsr(PEBS_ENABLE, 0);
+	enable(false);
 	wrmsr(MSR_FIXED_CTRL, 0);
 	wrmsr(MSR_RESET, rdmsr(MSR_STATUS));
 }
@@ -84,14 +133,15 @@ static void end(void)
 /* Records from the buffer's beginning on: how many, and are they of @ip? */
 static unsigned int look(uintptr_t ip)
 {
-	unsigned int n = (ds[DS_INDEX] - ds[DS_BASE]) / RECORD;
+	uint64_t head = arch ? 1ull << 63 | 1ull << 30 | RECORD : (uint64_t)RECORD << 48;
+	unsigned int n = filled() / RECORD;
 
 	for (unsigned int i = 0; i < n; i++) {
-		const uint64_t *r = buffer + i * RECORD / 8;
+		const uint64_t *r = buffer + i * RECORD / 8, *basic = r + 1 + arch;
 
-		n_wrong += r[0] != (uint64_t)RECORD << 48 || r[1] != ip ||
-			   r[2] != 1ull << 32 || r[3] <= last_tsc;
-		last_tsc = r[3];
+		n_wrong += r[0] != head || basic[0] != ip || basic[1] != 1ull << 32 ||
+			   basic[2] <= last_tsc;
+		last_tsc = basic[2];
 	}
 	return n;
 }
@@ -103,7 +153,7 @@ bool on_trap(struct frame *f)
 		n_full++;
 		n_wrong += look((uintptr_t)loop_dec) != HALF ||
 			   !(rdmsr(MSR_STATUS) & BUFFER_FULL);
-		ds[DS_INDEX] = ds[DS_BASE];
+		empty();
 		wrmsr(MSR_RESET, BUFFER_FULL | 1ull << 63);
 		apic_write(APIC_LVTPC, LVT_NMI);
 		return true;
@@ -300,13 +350,14 @@ int main(const char *line)
 	uint64_t turns = option(line, "turns", 1);
 
 	apic_write(APIC_SVR, 0x1ff);
+	arch = (rdmsr(MSR_CAPABILITIES) & 0xf00) == 0xf00;
 	for (uint64_t i = 0; i < turns; i++) {
 		quiet = i;
 		check_between();
 		check_threshold();
 	}
 	quiet = false;
-	if (option(line, "cpus", 1) > 1)
+	if (option(line, "cpus", 1) > 1 && !arch)
 		check_two();
 	return 0x21;
 }

@@ -84,13 +84,16 @@ static void leaf(uint32_t subleaf, uint32_t *r)
 		     : "a" (0x23), "c" (subleaf));
 }
 
+static bool pebs;
+
 static bool check_leaf(void)
 {
 	uint32_t r[4];
 	bool hides;
 
 	leaf(0, r);
-	expect("leaf 23H, sub-leaves", r[0], 0xf);
+	pebs = r[0] >> 4 == 3; /* architectural PEBS: pebs.c's */
+	expect("leaf 23H, sub-leaves", r[0] & ~(pebs ? 0x30u : 0u), 0xf);
 	expect("leaf 23H, UnitMask2 and EQ", r[1] & 3, 3);
 	hides = r[1] & 4;
 	leaf(1, r);
@@ -128,6 +131,8 @@ static void check_block(void)
 	expect("1901H has no pin control", try_wrmsr(GP(0) + CFG_A, BIT(19)), 1);
 	expect("1902H has these counters", try_wrmsr(GP(0) + CFG_B, BIT(8)), 1);
 	expect("1903H has 32 bits", try_wrmsr(GP(0) + CFG_C, BIT(32)), 1);
+	expect("1903H has PEBS above them, or not", try_wrmsr(GP(0) + CFG_C, BIT(62)), !pebs);
+	wrmsr(GP(0) + CFG_C, 0);
 	expect("1920H does not exist", try_rdmsr(GP(8), &value), 1);
 	expect("1981H does not exist", try_rdmsr(FX(0) + CFG_A, &value), 1);
 	expect("198CH does not exist", try_rdmsr(FX(3), &value), 1);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
-# takes: 200
+# takes: 300
 #
 # PEBS in Debian guests: what the kernel says of it, and perf's precise samples of
 # programs of which every instruction and every access is known.
@@ -26,6 +26,7 @@ guest() {
 guest Icelake-Server Icelake-Server-v6 'PEBS fmt4+-baseline' bookworm
 guest SapphireRapids SapphireRapids 'PEBS fmt4+-baseline' bookworm
 guest 'SapphireRapids with 6.12' SapphireRapids 'PEBS fmt4+-baseline' bookworm-backports
+guest ClearwaterForest ClearwaterForest 'Architectural PEBS' trixie-backports --format 15
 guest Penryn Penryn 'PEBS fmt0+' bookworm --format 0
 guest Nehalem Nehalem 'PEBS fmt1+' bookworm --format 1
 # Linux believes no other stepping's, and no earlier microcode's.
@@ -54,18 +55,27 @@ moved() { # NAME CPU
 		[ $status = 67 ] && [ -z "$bad" ] && [ "${n:-0}" -ge 3 ] ||
 			echo "status $status, $n moves, at least 3 wanted; $bad")"
 }
-for model in Icelake-Server-v6 SapphireRapids; do
+for model in Icelake-Server-v6 SapphireRapids ClearwaterForest; do
 	run "bare $model" "$model"
 	moved "bare $model" "$model"
 done
 run 'bare by one instruction a block' Icelake-Server-v6 -accel tcg,one-insn-per-tb=on
 
-# Without DS there is nothing left of it, and what else there is still works.
-# shellcheck disable=SC2016 # for the guest's shell
-in_guest ds=off --cpu Icelake-Server-v6,ds=off --root -- sh -c '
-	if dmesg | grep -q "PEBS fmt"; then echo "not ok none"; else echo "ok none"; fi
-	if perf record -q -o /dev/null -e instructions:ppp true 2>/dev/null; then
-		echo "not ok refused"
-	else
-		echo "ok refused"
-	fi'
+# Without DS there is nothing left of it, and what else there is still works; nor have
+# kernels that do not know architectural PEBS any, in its place.
+none() { # NAME OPTION...
+	local name=$1
+	shift
+	# shellcheck disable=SC2016 # for the guest's shell
+	in_guest "$name" "$@" --root -- sh -c '
+		if dmesg | grep "PEBS"; then echo "not ok none"; else echo "ok none"; fi
+		if perf record -q -o /dev/null -e instructions:ppp true 2>/dev/null; then
+			echo "not ok refused"
+		else
+			echo "ok refused"
+		fi'
+}
+none ds=off --cpu Icelake-Server-v6,ds=off
+for suite in bookworm bookworm-backports; do
+	none "ClearwaterForest with $suite" --cpu ClearwaterForest --kernel $suite
+done
