@@ -12,9 +12,6 @@
 
 #include "vpmu.h"
 
-/* A typing error is the user's: the status of getopt's programs. */
-#define EXIT_TYPED	2
-
 /* Print the text on a line of its own, and carets below the error. */
 static void refuse(const char *option, const char *text,
 		   const struct vpmu_spec_error *err)
@@ -31,7 +28,7 @@ static void refuse(const char *option, const char *text,
 	for (size_t i = 0; i < end; i++)
 		if ((text[i] & 0xc0) != 0x80 || i == err->at)
 			buffer_string(&carets, i < err->at ? " " : "^");
-	fail(EXIT_TYPED, "--%s: %s; needed: %s\n  %s\n  %s", option, err->what, err->needed,
+	fail(EXIT_VPMU, "--%s: %s; needed: %s\n  %s\n  %s", option, err->what, err->needed,
 	     shown.data, carets.data);
 }
 

@@ -95,7 +95,7 @@ void kernel_find(struct kernel *kernel, const char *which, const char *modules)
 	cache_dir();
 	status = ask_script(kernel, which, modules, false);
 	if (status)
-		exit(status == EXIT_SKIP ? EXIT_SKIP : EXIT_VPMU);
+		exit(EXIT_VPMU);
 	read_release(kernel);
 }
 
@@ -139,7 +139,7 @@ char *kernel_driver(const struct kernel *kernel, bool cached)
 	status = run_script(argv, &out);
 	free(script);
 	if (status && !cached)
-		exit(status == EXIT_SKIP ? EXIT_SKIP : EXIT_VPMU);
+		exit(EXIT_VPMU);
 	if (status)
 		buffer_free(&out);
 	return status ? NULL : out.data;

@@ -75,7 +75,7 @@ static bool find_given(struct qemu *qemu)
 	else
 		qemu->binary = strdup(given);
 	if (!runs(qemu->binary))
-		fail(EXIT_SKIP, "VPMU_QEMU: %s is no program that runs", qemu->binary);
+		fail(EXIT_VPMU, "VPMU_QEMU: %s is no program that runs", qemu->binary);
 	return true;
 }
 
@@ -85,7 +85,7 @@ static char *build_script(void)
 
 	cache_dir();
 	if (!source_file("qemu/build", &script))
-		fail(EXIT_SKIP, "%s is missing; set VPMU_QEMU to a qemu-system-x86_64", script);
+		fail(EXIT_VPMU, "%s is missing; set VPMU_QEMU to a qemu-system-x86_64", script);
 	return script;
 }
 
@@ -145,7 +145,7 @@ bool qemu_found(struct qemu *qemu, bool cached)
 		if (status && !cached)
 			status = build(&out);
 		if (status && !cached)
-			exit(status == EXIT_SKIP ? EXIT_SKIP : EXIT_VPMU);
+			exit(EXIT_VPMU);
 		if (!status)
 			set_prefix(qemu, out.data);
 		qemu->patched = !status;
@@ -167,11 +167,11 @@ void qemu_need_kvm(const struct qemu *qemu)
 	struct buffer out = { 0 };
 
 	if (access("/dev/kvm", R_OK | W_OK))
-		fail(EXIT_SKIP, "--accel kvm: /dev/kvm: %s; needed is a host that has KVM. "
+		fail(EXIT_VPMU, "--accel kvm: /dev/kvm: %s; needed is a host that has KVM. "
 		     "vpmu run --nested gives one to a guest",
 		     strerror(errno));
 	if (!qemu->patched && (run_script(argv, &out) || !strstr(out.data, "kvm")))
-		fail(EXIT_SKIP, "--accel kvm: found %s, which has no KVM; needed is vpmu's "
+		fail(EXIT_VPMU, "--accel kvm: found %s, which has no KVM; needed is vpmu's "
 		     "own QEMU: unset VPMU_QEMU", qemu->binary);
 	buffer_free(&out);
 }

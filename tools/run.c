@@ -670,7 +670,7 @@ static int run(const struct options *o, struct run *r, char **command)
 	if (m->kvm)
 		qemu_need_kvm(&s.qemu);
 	if (m->pv && !m->kvm && !s.qemu.patched)
-		fail(EXIT_SKIP, "--pmu %s: found %s, which has no paravirtual PMU; needed is "
+		fail(EXIT_VPMU, "--pmu %s: found %s, which has no paravirtual PMU; needed is "
 		     "vpmu's own QEMU: unset VPMU_QEMU", m->pmu, s.qemu.binary);
 	if (m->pv && s.kernel.release)
 		s.driver = kernel_driver(&s.kernel, o->dry_run);

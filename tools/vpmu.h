@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Exit statuses of vpmu's own, like those of env(1) and timeout(1). */
+/*
+ * Exit statuses of vpmu's own, those of env(1) and timeout(1). The verbs that run a user's
+ * command never end with 77, which may be the command's.
+ */
 enum vpmu_exit {
-	EXIT_SKIP = 77,		/* cannot run on this machine */
+	EXIT_SKIP = 77,		/* check, kvm, lost: cannot run on this machine */
 	EXIT_VPMU = 125,	/* vpmu itself failed */
 	EXIT_NOEXEC = 126,	/* the command cannot be executed */
 	EXIT_NOTFOUND = 127,	/* the command does not exist */
@@ -323,7 +326,7 @@ struct host_events {
 };
 /* The model whose events @cpu has, as in vpmu run --cpu; the generic one if unknown. */
 const struct vpmu_model *events_model(const char *cpu);
-/* Both end the program on an error, with status 2 and its place. */
+/* Both end the program on an error, after showing its place. */
 void events_parse(struct host_events *events, const struct strings *specs,
 		  const struct machine *machine);
 void events_check_filter(const char *filter, const char *cpu);

@@ -20,8 +20,8 @@ only=${1:-}			# t-lost.sh PATTERN: only these cases
 refused() {
 	local name=$1 found status=0
 	found=$("$VPMU_BUILD/vpmu" run "$2" "$3" -- true 2>&1) || status=$?
-	if [ "$status" != 2 ]; then
-		echo "not ok typed $name: status $status, not 2: $found"
+	if [ "$status" != 125 ]; then
+		echo "not ok typed $name: status $status, not 125: $found"
 	elif [ "$(tail -n 2 <<<"$found")" != "  $3"$'\n'"  $4" ]; then
 		echo "not ok typed $name: $found"
 	else

@@ -88,7 +88,7 @@ t_usage() {
 	same no-home-status $? 125
 	has no-home "$out" XDG_CACHE_HOME
 	out=$(VPMU_QEMU=/nonexistent "$vpmu" run -- true 2>&1)
-	same no-qemu $? 77
+	same no-qemu $? 125
 }
 
 # ---- streams
@@ -190,6 +190,14 @@ t_status() {
 	local out
 	run -- sh -c 'exit 42'
 	same status $? 42
+	run -- sh -c 'exit 2'
+	same status-2 $? 2
+	run -- sh -c 'exit 77'
+	same status-77 $? 77
+	run --host-event nosuch -- true 2>/dev/null
+	same status-event $? 125
+	run --event-filter nosuch -- true 2>/dev/null
+	same status-filter $? 125
 	(run -- sh -c 'kill -TERM $$') 2>/dev/null
 	same status-signal $? 143
 	out=$(run -- nonexistent-command 2>&1)
