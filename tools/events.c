@@ -89,7 +89,7 @@ void events_check_filter(const char *filter, const char *cpu)
 		refuse("event-filter", filter, &err);
 }
 
-bool events_add(struct host_events *events, struct qmp *qmp)
+bool events_add(struct host_events *events, struct qmp *qmp, bool go_on)
 {
 	char *error = NULL;
 	json_t *reply;
@@ -107,6 +107,8 @@ bool events_add(struct host_events *events, struct qmp *qmp)
 		e->id = json_integer_value(json_object_get(reply, "id"));
 		json_decref(reply);
 	}
+	if (!go_on)
+		return true;
 	reply = qmp_call(qmp, "cont", NULL, QMP_PATIENCE_MS, &error);
 	if (!reply)
 		say("the guest does not start: %s", error);

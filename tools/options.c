@@ -54,6 +54,12 @@ const char *nearest(const char *word, const char *const *candidates)
 	return found;
 }
 
+/* The argument may be left out, and stands behind an equals sign. */
+static bool optional(const struct option_def *def)
+{
+	return def->arg && def->arg[0] == '[';
+}
+
 static void print_help(const struct option_def *defs, const char *usage)
 {
 	char left[64];
@@ -64,7 +70,7 @@ static void print_help(const struct option_def *defs, const char *usage)
 		n = defs->letter ? snprintf(left, sizeof(left), "  -%c, ", defs->letter)
 				 : snprintf(left, sizeof(left), "      ");
 		snprintf(left + n, sizeof(left) - n, "--%s%s%s", defs->name,
-			 defs->arg ? " " : "", defs->arg ? defs->arg : "");
+			 defs->arg && !optional(defs) ? " " : "", defs->arg ? defs->arg : "");
 		printf("%-27s %s\n", left, defs->help);
 	}
 	printf("  -h, --help                 this\n");
@@ -113,7 +119,7 @@ static void set_option(const struct option_def *def, const char *arg)
 	if (repeatable(def))
 		add_string(def->to, arg);
 	else if (def->arg)
-		*(const char **)def->to = arg;
+		*(const char **)def->to = arg ? arg : strdup("");
 	else
 		*(bool *)def->to = true;
 }
@@ -128,7 +134,8 @@ int options_parse(int argc, char **argv, const struct option_def *defs,
 
 	for (; defs[n].name; n++) {
 		longs[n].name = defs[n].name;
-		longs[n].has_arg = defs[n].arg ? required_argument : no_argument;
+		longs[n].has_arg = optional(&defs[n]) ? optional_argument :
+				   defs[n].arg ? required_argument : no_argument;
 		longs[n].val = 1000 + n;
 		if (!defs[n].letter)
 			continue;

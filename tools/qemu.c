@@ -260,6 +260,33 @@ static char *quoted_value(const char *text)
 	return b.data ? b.data : strdup("");
 }
 
+/* What the user asks for to watch or to change the guest. */
+static void add_own(struct args *args, const struct machine *m)
+{
+	char *path;
+
+	if (m->gdb)
+		option(args, "gdb", xprintf("tcp:127.0.0.1:%u", m->gdb));
+	if (m->qmp) {
+		path = quoted_value(m->qmp);
+		option(args, "qmp", xprintf("unix:%s,server=on,wait=off", path));
+		free(path);
+	}
+	for (size_t i = 0; i < m->qemu_args.n; i++)
+		add(args, strdup(m->qemu_args.list[i]));
+}
+
+/* The first serial line; QEMU itself copies it to the user's file. */
+static void add_console(struct args *args, const struct machine *m, int fd)
+{
+	char *file = m->console ? quoted_value(m->console) : NULL;
+
+	option(args, "chardev", xprintf("socket,id=console,fd=%d%s%s", fd,
+					file ? ",logfile=" : "", file ? file : ""));
+	option(args, "serial", strdup("chardev:console"));
+	free(file);
+}
+
 static void add_port(struct args *args, const char *id, int fd)
 {
 	option(args, "chardev", xprintf("socket,id=%s,fd=%d", id, fd));
@@ -350,7 +377,7 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 	option(args, "initrd", xprintf("/proc/self/fd/%d", initrd));
 	option(args, "append", xprintf("%s%s%s%s%s%s", KERNEL_OPTIONS, tsc,
 				       host_serves(m) && !m->arch ? NO_ARCH_PMU : "",
-				       m->verbose ? " loglevel=7" : " loglevel=1",
+				       m->verbose || m->console ? " loglevel=7" : " loglevel=1",
 				       m->append ? " " : "", m->append ? m->append : ""));
 	free(tsc);
 }
@@ -367,8 +394,7 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 	add_kernel(&args, qemu, kernel, m, fds->initrd);
 	option(&args, "chardev", xprintf("socket,id=qmp,fd=%d", fds->port[PORT_QMP]));
 	option(&args, "mon", strdup("chardev=qmp,mode=control"));
-	option(&args, "chardev", xprintf("socket,id=console,fd=%d", fds->port[PORT_CONSOLE]));
-	option(&args, "serial", strdup("chardev:console"));
+	add_console(&args, m, fds->port[PORT_CONSOLE]);
 	option(&args, "device", strdup("virtio-serial-pci,max_ports=8"));
 	add_port(&args, "control", fds->port[PORT_CONTROL]);
 	add_port(&args, "stdin", fds->port[PORT_STDIN]);
@@ -385,5 +411,6 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 		option(&args, "global", strdup("migration.mapped-ram=on"));
 		option(&args, "incoming", xprintf("file:%s", snapshot));
 	}
+	add_own(&args, m);
 	return args.list;
 }

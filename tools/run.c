@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <jansson.h>
@@ -30,8 +33,8 @@ static const char usage[] =
 
 struct options {
 	const char *accel, *cpu, *smp, *memory, *pmu, *kernel, *modules, *append, *uarch;
-	const char *output, *stats, *policy, *filter, *trace;
-	struct strings host_events;
+	const char *output, *stats, *policy, *filter, *trace, *console, *gdb, *qmp;
+	struct strings host_events, qemu_args;
 	bool root, nested, dry_run, verbose, no_snapshot;
 };
 
@@ -61,6 +64,12 @@ static const struct option_def defs[] = {
 	{ "root", 0, NULL, "run COMMAND as root of the guest", &options.root },
 	{ "nested", 0, NULL, "the guest has KVM, with SVM or VMX, and 2G of memory",
 	  &options.nested },
+	{ "gdb", 0, "[=PORT]", "wait for a debugger on 127.0.0.1 before the boot (1234)",
+	  &options.gdb },
+	{ "qmp", 0, "PATH", "a monitor (QMP) of your own, on a Unix socket", &options.qmp },
+	{ "console", 0, "FILE", "write the guest kernel's log there", &options.console },
+	{ "qemu-arg", 0, "ARG...", "an argument for QEMU, after vpmu's; may be repeated",
+	  &options.qemu_args },
 	{ "output", 'o', "FILE", "vpmu's own messages go there", &options.output },
 	{ "stats", 0, "FILE", "write what is known of the run, as JSON", &options.stats },
 	{ "dry-run", 0, NULL, "print QEMU's command line and exit", &options.dry_run },
@@ -134,8 +143,13 @@ static void set_machine(struct machine *m, const struct options *o)
 	m->filter = o->filter;
 	m->uarch = uarch_option(o->uarch);
 	m->trace = o->trace;
+	m->console = o->console;
+	m->qmp = o->qmp;
+	m->qemu_args = o->qemu_args;
+	if (o->gdb)
+		m->gdb = option_number("gdb", *o->gdb ? o->gdb : "1234", 1, 65535);
 	m->asks = m->kvm && m->arch && !m->pv && kvm_module_there();
-	m->paused = o->host_events.n || m->asks;
+	m->paused = o->host_events.n || m->asks || m->gdb;
 	m->verbose = o->verbose;
 }
 
@@ -174,6 +188,61 @@ static void check_options(const struct options *o, const struct machine *m)
 		fail(EXIT_VPMU, "--cpu '%s': not a model's name", m->cpu);
 	if (o->modules && !o->kernel)
 		fail(EXIT_VPMU, "--modules needs --kernel FILE");
+}
+
+/* ---- what the user watches the guest by: all of it is refused before the guest runs */
+
+static void check_port(unsigned int port)
+{
+	const struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	/* QEMU sets it too: connections of an earlier run may still be closing. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)))
+		fail(EXIT_VPMU, "--gdb: port %u of 127.0.0.1: %s; name another one from 1024 up, "
+		     "as in --gdb=12345", port, strerror(errno));
+	close(fd);
+}
+
+static void check_socket(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (!*path || strlen(path) >= sizeof(address.sun_path))
+		fail(EXIT_VPMU, "--qmp: the path has %zu bytes, and that of a Unix socket has 1 to "
+		     "%zu: name one in a directory such as /tmp", strlen(path),
+		     sizeof(address.sun_path) - 1);
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)))
+		fail(EXIT_VPMU, "--qmp %s: %s", path, errno == EADDRINUSE ?
+		     "there is such a file: remove it, or name another one" : strerror(errno));
+	close(fd);
+	unlink(path);
+}
+
+static void check_console(const char *path)
+{
+	FILE *file = fopen(path, "we");
+
+	if (!file)
+		fail(EXIT_VPMU, "--console %s: %s", path, strerror(errno));
+	fclose(file);
+}
+
+static void check_watching(const struct machine *m)
+{
+	if (m->gdb)
+		check_port(m->gdb);
+	if (m->console)
+		check_console(m->console);
+	if (m->qmp)
+		check_socket(m->qmp);
 }
 
 /* ---- the current directory */
@@ -525,6 +594,7 @@ static void start_guest(struct run *r, const struct start *s, int initrd, const 
 	};
 
 	guest_ports(&r->guest, &fds);
+	r->guest.debugged = r->machine->gdb;
 	guest_start(&r->guest, qemu_command(&s->qemu, &s->kernel, r->machine, &fds, snapshot),
 		    &fds);
 	qmp_start(&r->qmp, r->guest.port[PORT_QMP]);
@@ -547,8 +617,18 @@ static bool drop_guest(struct run *r)
 }
 
 /*
- * Start from a snapshot, if that is allowed, one exists, and QEMU accepts it. A run with
- * host events, a trace, a model or its log shown follows the guest from its boot; a guest
+ * A run with host events, a trace, a model, a debugger, a monitor of the user's or a log
+ * follows the guest from its boot. The user's own arguments for QEMU may add a device whose
+ * state depends on a file.
+ */
+static bool must_boot(const struct machine *m)
+{
+	return m->paused || m->trace || m->uarch || m->verbose || m->console || m->qmp ||
+		m->qemu_args.n;
+}
+
+/*
+ * Start from a snapshot, if that is allowed, one exists, and QEMU accepts it. A guest
  * without a PMU is told the rate of its clock, which is measured each time.
  */
 static void boot(struct run *r, const struct start *s, bool snapshot)
@@ -557,8 +637,7 @@ static void boot(struct run *r, const struct start *s, bool snapshot)
 	int initrd = kernel_initramfs(&s->kernel, s->driver);
 	char *path = NULL;
 
-	if (snapshot && (m->arch || m->pv) && s->qemu.patched && !m->kvm && !m->paused &&
-	    !m->trace && !m->uarch && !m->verbose)
+	if (snapshot && (m->arch || m->pv) && s->qemu.patched && !m->kvm && !must_boot(m))
 		path = snapshot_path(&s->qemu, &s->kernel, m, initrd);
 	if (path && snapshot_there(path)) {
 		utimensat(AT_FDCWD, path, NULL, 0); /* used last */
@@ -591,15 +670,28 @@ static void give_arch(struct run *r, bool verbose)
 	json_decref(status);
 }
 
+/* QEMU listens when it answers. */
+static void tell_debugger(struct run *r, unsigned int port)
+{
+	json_t *status = qmp_ask(&r->qmp, "query-status", QMP_PATIENCE_MS);
+
+	if (status)
+		say("the guest waits for a debugger: gdb -ex 'target remote 127.0.0.1:%u'; its "
+		    "'continue' boots it", port);
+	json_decref(status);
+}
+
 static void run_guest(struct run *r, const struct options *o, const struct buffer *job,
 		      uint32_t tty)
 {
 	if (r->machine->asks)
 		give_arch(r, o->verbose);
-	if (r->machine->paused && !events_add(&r->events, &r->qmp)) {
+	if (r->machine->paused && !events_add(&r->events, &r->qmp, !r->machine->gdb)) {
 		say_errors(&r->guest);
 		r->out.own_failure = EXIT_VPMU;
 	} else {
+		if (r->machine->gdb)
+			tell_debugger(r, r->machine->gdb);
 		session_run(&r->guest, job, tty, o->verbose, &r->out);
 	}
 	if (r->out.exited && r->guest.pid)
@@ -677,6 +769,7 @@ static int run(const struct options *o, struct run *r, char **command)
 	if (o->dry_run)
 		return print_dry(&s.qemu, &s.kernel, m, s.driver);
 	job_message(&job, command, &extra);
+	check_watching(m);
 	if (o->trace)
 		trace_open(&r->trace, o->trace);
 	if (o->stats)
@@ -687,6 +780,8 @@ static int run(const struct options *o, struct run *r, char **command)
 		boot(r, &s, drop_guest(r));
 		run_guest(r, o, &job, extra.tty);
 	}
+	if (m->qmp)
+		unlink(m->qmp);
 	tell(r, o, command, s.qemu.patched);
 	if (stats && !write_stats(stats, o->stats, &r->out, m, &s, &r->report,
 				  r->guest.restored))
@@ -709,6 +804,9 @@ int verb_run(int argc, char **argv)
 	check_options(o, &m);
 	if (first == argc && !o->dry_run)
 		fail(EXIT_VPMU, "no command (vpmu run --help)");
+	if (o->gdb && !*o->gdb && first < argc && !argv[first][strspn(argv[first], "0123456789")])
+		fail(EXIT_VPMU, "--gdb %s: the port stands behind an equals sign: --gdb=%s",
+		     argv[first], argv[first]);
 	events_parse(&r.events, &o->host_events, &m);
 	if (o->filter)
 		events_check_filter(o->filter, m.cpu);

@@ -550,7 +550,7 @@ static void check_restored(struct session *s)
 
 static void check_boot(struct session *s)
 {
-	if (s->phase != PHASE_BOOT ||
+	if (s->phase != PHASE_BOOT || s->guest->debugged ||
 	    now_ns() - s->guest->started_ns < BOOT_PATIENCE_NS)
 		return;
 	say("the guest did not start within %llu s (-v shows its kernel's log)",
@@ -582,7 +582,7 @@ static void check_drain(struct session *s)
 	/* A slow reader of our output is not a silent guest. */
 	if (full(&s->out) || full(&s->err))
 		s->heard_ns = now_ns();
-	if (s->phase != PHASE_DRAIN || full(&s->out) || full(&s->err) ||
+	if (s->phase != PHASE_DRAIN || s->guest->debugged || full(&s->out) || full(&s->err) ||
 	    now_ns() - heard < SILENCE_NS)
 		return;
 	say("of %llu bytes of standard output and %llu of standard error that the guest announced, "

@@ -64,7 +64,7 @@ struct option_def {
 	char letter;		/* 0: none */
 	/*
 	 * Placeholder of the argument in the help; NULL: none; a trailing "..." means
-	 * repeatable.
+	 * repeatable; "[=PORT]" may be left out, which stores "".
 	 */
 	const char *arg;
 	const char *help;
@@ -202,11 +202,15 @@ struct machine {
 	 * model.
 	 */
 	const char *uarch;
+	const char *console;	/* file for the kernel's log, or NULL */
+	const char *qmp;	/* path of a Unix socket for the user's monitor, or NULL */
+	unsigned int gdb;	/* port on which the guest waits for a debugger; 0: none */
+	struct strings qemu_args;	/* the user's own, after ours */
 	unsigned int smp;
 	uint64_t memory_bytes;
 	bool trace;
 	bool nested;		/* runs guests of its own */
-	bool paused;		/* waits for the monitor's cont */
+	bool paused;		/* waits for the monitor's cont, or for a debugger's */
 	bool verbose;
 };
 
@@ -239,6 +243,7 @@ struct guest {
 	const char *keep;	/* path to save the booted guest at, or NULL */
 	bool restored;		/* restored from a snapshot, and waits */
 	char *from;		/* the snapshot that it was restored from, or NULL */
+	bool debugged;		/* a debugger may stop it for any time */
 };
 void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds);
 void guest_stop(struct guest *guest);
@@ -330,8 +335,11 @@ const struct vpmu_model *events_model(const char *cpu);
 void events_parse(struct host_events *events, const struct strings *specs,
 		  const struct machine *machine);
 void events_check_filter(const char *filter, const char *cpu);
-/* Add them to a guest that waits, and let it continue; returns false after the reason. */
-bool events_add(struct host_events *events, struct qmp *qmp);
+/*
+ * Add them to a guest that waits, and let it continue if @go_on; returns false after
+ * the reason.
+ */
+bool events_add(struct host_events *events, struct qmp *qmp, bool go_on);
 void events_tell(struct json_t *list);		/* prints x-query-vpmu-host-events */
 /*
  * Print the losses in x-query-vpmu; @hosts, @filtered: there are host events, a filter.

@@ -22,6 +22,7 @@ completes() { # NAME WANTED WORD...: the last word is the one to complete
 completes verb 'timeline' ti
 completes 'verb of help' 'decode' help de
 completes option '--host-event' run --ho
+completes 'a socket' 'tools/timeline.html' run --qmp tools/timeline.h
 completes words 'tcg kvm' run --accel ''
 completes policy 'shared' run --policy sh
 completes model 'EPYC-Rome EPYC-Milan EPYC-Genoa' run --cpu EPYC

@@ -79,7 +79,7 @@ vpmu_word() { # DOCUMENT VERB WORD...: options up to the command
 	for word; do
 		[ "$word" != -- ] || break
 		[[ $word == -* ]] || continue
-		grep -qE -- "^ .*(^|[ ,])$word\b" <<<"$help" || echo "$doc: vpmu $verb $word: no such option"
+		grep -qE -- "^ .*(^|[ ,])${word%%=*}\b" <<<"$help" || echo "$doc: vpmu $verb $word: no such option"
 	done
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
-# takes: 220
+# takes: 250
 # shellcheck disable=SC2317,SC2016 # cases are called by name; $ is for the guest
 #
 # vpmu run behaves like a local command: its streams, its exit status, its signals, its
@@ -70,6 +70,15 @@ t_usage() {
 	has unknown-verb "$out" 'did you mean run'
 	"$vpmu" run 2>/dev/null
 	same no-command $? 125
+	for out in 0 65536 12x; do
+		has "bad-port $out" "$("$vpmu" run --gdb="$out" -- true 2>&1)" \
+			"--gdb $out: a number from 1 to 65535 is needed"
+	done
+	has port-apart "$("$vpmu" run --gdb 5000 -- true 2>&1)" '--gdb=5000'
+	has gdb-default "$("$vpmu" run --dry-run --gdb)" '-gdb tcp:127.0.0.1:1234'
+	out=$("$vpmu" run --qmp "/tmp/$(printf %0120d 0)" -- true 2>&1)
+	same long-socket-status $? 125
+	has long-socket "$out" 'the path has 125 bytes, and that of a Unix socket has 1 to 107'
 	out=$("$vpmu" run --memory 12X -- true 2>&1)
 	has bad-size "$out" '--memory 12X'
 	for out in pw pv,abi=2011 'pv,' arch,abi=2010 'both,'; do
@@ -340,6 +349,111 @@ t_counters() {
 	same nothing-to-tell $? 0
 	out=$(run --pmu none -- perf stat -x, -e instructions true 2>&1)
 	has pmu-none "$out" '<not supported>'
+}
+
+# ---- how a developer of PMUs watches a guest
+
+# first_said FILE WORDS: wait until it has them
+first_said() {
+	local i
+	for i in {1..600}; do
+		grep -qsF -- "$2" "$1" && return
+		sleep 0.1
+	done
+	return 1
+}
+
+# A port of 127.0.0.1 that is free, below those that the kernel gives to connections.
+free_port() {
+	python3 -c 'import random, socket
+while True:
+    port = random.randrange(10000, 30000)
+    with socket.socket() as s:
+        if s.connect_ex(("127.0.0.1", port)):
+            print(port)
+            break'
+}
+
+t_gdb() {
+	local out port pid
+	command -v gdb >/dev/null || { skip gdb 'there is no gdb: apt-get install gdb'; return; }
+	port=$(free_port)
+	run --gdb="$port" --stats stats.json -- sh -c 'echo it runs; exit 3' >out 2>err &
+	pid=$!
+	first_said err "target remote 127.0.0.1:$port" || not_ok gdb-told "$(cat err)"
+	same gdb-listens-on-loopback "$(awk -v port=":$(printf %04X "$port")" '$4 == "0A" && substr($2, length($2) - 4) == port {
+		print $2 }' /proc/net/tcp /proc/net/tcp6)" "0100007F:$(printf %04X "$port")"
+	out=$("$vpmu" run --gdb="$port" -- true 2>&1)
+	same port-taken-status $? 125
+	same port-taken "$out" "vpmu: --gdb: port $port of 127.0.0.1: Address already in use; name another one from 1024 up, as in --gdb=12345"
+	sleep 2
+	same gdb-waits "$(cat out)" ''
+	# The first instruction of all, one of Linux, and then the command.
+	out=$(timeout 100 gdb -nx -batch -ex "target remote 127.0.0.1:$port" -ex 'info registers rip' -ex stepi \
+		-ex 'info registers rip' -ex continue 2>&1)
+	has gdb-reset-vector "$out" 'rip            0xfff0 '
+	[ "$(grep -c '^rip ' <<<"$out")" = 2 ] && [ "$(grep '^rip ' <<<"$out" | sort -u | wc -l)" = 2 ]
+	same gdb-steps $? 0
+	wait "$pid"
+	same gdb-status $? 3
+	same gdb-output "$(cat out)" 'it runs'
+	same gdb-boots "$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')" boot
+}
+
+t_qmp() {
+	local out
+	run --qmp monitor,1 -- sh -c 'echo ready; while [ ! -e asked ]; do sleep 0.1; done' >out 2>err &
+	wait_until_ready
+	out=$(python3 -c 'import json, socket
+s = socket.socket(socket.AF_UNIX)
+s.connect("monitor,1")
+f = s.makefile("rw")
+for command in "qmp_capabilities", "query-status", "x-query-vpmu":
+    print(json.dumps({"execute": command}), file=f, flush=True)
+    reply = f.readline() if command != "qmp_capabilities" else f.readline() and f.readline()
+    reply = json.loads(reply)["return"]
+    print(reply.get("status"), len(reply.get("cpus", [])))' 2>&1)
+	touch asked
+	wait $!
+	same qmp-status $? 0
+	same qmp "$out" $'None 0\nrunning 0\nNone 1'
+	same qmp-gone "$(ls monitor* 2>&1)" "ls: cannot access 'monitor*': No such file or directory"
+	echo mine >file
+	out=$(run --qmp file -- true 2>&1)
+	same qmp-file "$? $out" '125 vpmu: --qmp file: there is such a file: remove it, or name another one'
+	same qmp-file-stays "$(cat file)" mine
+	out=$(run --qmp nowhere/monitor -- true 2>&1)
+	same qmp-nowhere "$? $out" '125 vpmu: --qmp nowhere/monitor: No such file or directory'
+	rm -f asked file
+}
+
+t_console() {
+	local out
+	run --console log,1 -- true
+	run --console log,1 --stats stats.json -- true
+	same console-status $? 0
+	has console "$(cat log,1)" 'Linux version'
+	same console-boots "$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')" boot
+	out=$(run --console nowhere/log -- true 2>&1)
+	same console-nowhere "$? $out" '125 vpmu: --console nowhere/log: No such file or directory'
+}
+
+# One argument that changes nothing of the machine, and one that gives the guest a disk.
+t_qemu_arg() {
+	local out
+	truncate -s 3M disk
+	for _ in 1 2; do
+		out=$(run --qemu-arg -D --qemu-arg 'a b' --qemu-arg=-d --qemu-arg in_asm --qemu-arg -drive \
+			--qemu-arg if=virtio,format=raw,file=disk --stats stats.json -- sh -c \
+			'cat /sys/bus/virtio/devices/*/device | grep -c 0x0002')
+		same qemu-arg-device "$out" 1
+	done
+	has qemu-arg-file "$(head -c 4096 'a b')" IN:
+	same qemu-arg-boots "$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')" boot
+	out=$(run --qemu-arg -nosuch -- true 2>&1)
+	same qemu-arg-wrong-status $? 125
+	has qemu-arg-wrong "$out" '-nosuch: invalid option'
+	rm -f 'a b'
 }
 
 # QEMU that answers late, and one without a monitor: the uncounted events are named, or
@@ -679,7 +793,7 @@ t_terminal() {
 
 TMPDIR_OF=$work
 for t in usage streams large closed_stdout lines stdin_rest status signals environment \
-		perf counters monitor stats kvm_error directories full full_share two no_network leftovers clock snapshot spoilt cache user \
+		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share two no_network leftovers clock snapshot spoilt cache user \
 		terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done
