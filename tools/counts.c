@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Reads what perf stat writes: for people, which names the program; with -x, or -j, which do
+ * Reads what perf stat writes: its default, which names the program; with -x, or -j, which do
  * not, but vpmu bench does by a comment. A file may have several runs, by perf stat --append.
  */
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@
 struct reader {
 	struct counts *to;
 	size_t line;		/* its number */
-	char *program;		/* whose rows follow; NULL: the file does not say */
+	char *program;		/* of the rows that follow; NULL: the file does not say */
 };
 
 static _Noreturn void refuse(const struct reader *r, const char *found, int bytes,

@@ -25,7 +25,7 @@ struct counts {
 };
 
 /*
- * Read a file in any of perf stat's forms: for people, of -x, or of -j. Times and metrics are
+ * Read a file in any of perf stat's forms: the default, -x, or -j. Times and metrics are
  * left out. A row that is neither ends the program, as does a file without a count.
  */
 void counts_read(struct counts *c, const char *path);

@@ -260,7 +260,7 @@ static char *quoted_value(const char *text)
 	return b.data ? b.data : strdup("");
 }
 
-/* What the user asks for to watch or to change the guest. */
+/* The user watches or changes the guest by these. */
 static void add_own(struct args *args, const struct machine *m)
 {
 	char *path;

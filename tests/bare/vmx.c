@@ -300,8 +300,8 @@ static uint64_t exception(void)
 static void not_canonical(void)
 {
 	const char *const name[] = {
-		"LGDT", "LIDT", "WRFSBASE", "WRGSBASE", "JMP", "SYSENTER_ESP", "SYSENTER_EIP", "LSTAR",
-		"CSTAR", "FS_BASE", "GS_BASE", "KERNEL_GS_BASE", "LTR", "LLDT",
+		"LGDT", "LIDT", "WRFSBASE", "WRGSBASE", "JMP", "SYSENTER_ESP", "SYSENTER_EIP",
+		"LSTAR", "CSTAR", "FS_BASE", "GS_BASE", "KERNEL_GS_BASE", "LTR", "LLDT",
 	};
 	unsigned int n = 0;
 

@@ -43,7 +43,7 @@ END
 run() {
 	PATH=$work/bin:$PATH VPMU_BUILD=$work/build tests/run --fast "$@" >out 2>&1
 }
-# What the report has, a line for a case
+# This prints a line for each case of the report.
 cases() {
 	python3 - "$1" 2>&1 <<'END'
 import sys, xml.etree.ElementTree as tree

@@ -88,8 +88,8 @@ cat part.1 part.2 >parts
 "$VPMU_BUILD/vpmu" compare bench.baseline parts >parts.log
 case_of 'bench, parts' "$([ $? = 0 ] && [ "$(grep -c ^ok parts.log)" = 6 ] && ! grep -q ': app' part.1 || cat parts.log)"
 
-# What a runner does by action.yml, GitLab's component and the Indexed Job. apt-get and git are
-# not the runner's: the packages are here, and so is vpmu.
+# A runner executes action.yml, GitLab's component and the Indexed Job. Its apt-get and git are
+# left out: the packages are here, and so is vpmu.
 if ! python3 -c 'import yaml' 2>/dev/null; then
 	echo 'skip runners: no YAML in Python: apt-get install python3-yaml'
 else
