@@ -99,6 +99,7 @@ enum channel_item_tag {
 	CHANNEL_SIGNALS,	/* uint64_t: bit n-1 is signal n ignored */
 	CHANNEL_NICE,		/* int32_t */
 	CHANNEL_KVM,		/* nothing: the command is to have /dev/kvm */
+	CHANNEL_NETWORK,	/* nothing: the command is to have a network */
 };
 
 struct channel_item {

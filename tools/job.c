@@ -230,6 +230,8 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	item(out, CHANNEL_NICE, &nice_, sizeof(nice_));
 	if (extra->nested)
 		item(out, CHANNEL_KVM, "", 0);
+	if (extra->network)
+		item(out, CHANNEL_NETWORK, "", 0);
 	add_limits(out);
 	add_signals(out);
 	add_terminal(out, extra->tty);

@@ -407,6 +407,10 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 		add_9p(&args, "share", share, CHANNEL_TAG_SHARE, false);
 		free(share);
 	}
+	if (m->network) {
+		option(&args, "netdev", strdup("user,id=net,ipv6=off"));
+		option(&args, "device", strdup("virtio-net-pci,netdev=net,romfile="));
+	}
 	if (snapshot) {
 		option(&args, "global", strdup("migration.mapped-ram=on"));
 		option(&args, "incoming", xprintf("file:%s", snapshot));

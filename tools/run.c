@@ -35,7 +35,7 @@ struct options {
 	const char *accel, *cpu, *smp, *memory, *pmu, *kernel, *modules, *append, *uarch;
 	const char *output, *stats, *policy, *filter, *trace, *console, *gdb, *qmp;
 	struct strings host_events, qemu_args;
-	bool root, nested, dry_run, verbose, no_snapshot;
+	bool root, nested, network, dry_run, verbose, no_snapshot;
 };
 
 static struct options options;
@@ -64,6 +64,8 @@ static const struct option_def defs[] = {
 	{ "root", 0, NULL, "run COMMAND as root of the guest", &options.root },
 	{ "nested", 0, NULL, "the guest has KVM, with SVM or VMX, and 2G of memory",
 	  &options.nested },
+	{ "network", 0, NULL, "the guest reaches what you reach, this machine's 127.0.0.1 too",
+	  &options.network },
 	{ "gdb", 0, "[=PORT]", "wait for a debugger on 127.0.0.1 before the boot (1234)",
 	  &options.gdb },
 	{ "qmp", 0, "PATH", "a monitor (QMP) of your own, on a Unix socket", &options.qmp },
@@ -136,6 +138,7 @@ static void set_machine(struct machine *m, const struct options *o)
 	m->cpu = o->cpu ? o->cpu : m->kvm ? "host" : "Icelake-Server";
 	m->smp = o->smp ? option_number("smp", o->smp, 1, 255) : 1;
 	m->nested = o->nested;
+	m->network = o->network;
 	m->memory_bytes = option_size("memory", o->memory ? o->memory : o->nested ? "2G" : "1G");
 	set_pmu(m, o->pmu ? o->pmu : "arch");
 	m->append = o->append;
@@ -739,7 +742,8 @@ static void look_for_kernel(struct kernel *kernel, const struct options *o)
 static int run(const struct options *o, struct run *r, char **command)
 {
 	struct job_extra extra = {
-		.root = o->root, .nested = o->nested, .tty = terminal_streams(),
+		.root = o->root, .nested = o->nested, .network = o->network,
+		.tty = terminal_streams(),
 	};
 	const char *snapshot = getenv("VPMU_SNAPSHOT");
 	struct machine *m = r->machine;

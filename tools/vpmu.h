@@ -210,6 +210,7 @@ struct machine {
 	uint64_t memory_bytes;
 	bool trace;
 	bool nested;		/* runs guests of its own */
+	bool network;		/* reaches what its user reaches */
 	bool paused;		/* waits for the monitor's cont, or for a debugger's */
 	bool verbose;
 };
@@ -257,7 +258,7 @@ struct job_extra {
 	const char *share;	/* where to mount the share, or NULL */
 	const struct perf *perf;
 	const struct kernel *kernel;
-	bool root, nested;
+	bool root, nested, network;
 	uint32_t tty;		/* enum channel_tty_flags */
 };
 void job_message(struct buffer *out, char **command, const struct job_extra *extra);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
-# takes: 250
+# takes: 280
 # shellcheck disable=SC2317,SC2016 # cases are called by name; $ is for the guest
 #
 # vpmu run behaves like a local command: its streams, its exit status, its signals, its
@@ -589,6 +589,35 @@ t_no_network() {
 	same no-network "$out" alone
 }
 
+# A server of this machine's own, reached by 10.0.2.2; from a guest that boots, and from its
+# snapshot, whose machine is not that of a guest without a network.
+t_network() {
+	local out port server file own reach
+	own=$(own_cache)
+	local -x XDG_CACHE_HOME=$own
+	rm -f "$own"/vpmu/snapshot-*
+	mkdir -p served empty
+	echo 'from the host' >served/page
+	port=$(free_port)
+	python3 -m http.server --bind 127.0.0.1 --directory served "$port" >log 2>&1 &
+	server=$!
+	reach="exec 3<>/dev/tcp/10.0.2.2/$port; printf 'GET /page HTTP/1.0\r\n\r\n' >&3; tail -n 1 <&3"
+	out=$(run -- bash -c "ls /sys/class/net; $reach" 2>&1)
+	has network-none "$out" 'Network is unreachable'
+	same network-none-card "${out%%$'\n'*}" lo
+	for file in boot snapshot; do
+		out=$(run --network --stats stats.json -- bash -c \
+			"$reach; cat /etc/resolv.conf; cut -f 1-3 /proc/net/route | tail -n +2" 2>&1)
+		same "network-$file" "$out" \
+			$'from the host\nnameserver 10.0.2.3\neth0\t00000000\t0202000A\neth0\t0002000A\t00000000'
+		same "network-$file-from" "$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')" $file
+	done
+	same network-snapshots "$(ls "$own"/vpmu/snapshot-* | wc -l)" 2
+	same network-host-file "$(grep -c '10\.0\.2\.3' /etc/resolv.conf)" 0
+	kill "$server"
+	wait "$server" 2>/dev/null
+}
+
 # A cache whose snapshots are nobody else's: other tests run beside this one.
 own_cache() {
 	local shared=${XDG_CACHE_HOME:-$HOME/.cache}/vpmu file
@@ -793,7 +822,7 @@ t_terminal() {
 
 TMPDIR_OF=$work
 for t in usage streams large closed_stdout lines stdin_rest status signals environment \
-		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share two no_network leftovers clock snapshot spoilt cache user \
+		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share two no_network network leftovers clock snapshot spoilt cache user \
 		terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done

@@ -5,10 +5,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <net/route.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -136,25 +141,80 @@ static const char *kvm_module(void)
 	return NULL;
 }
 
-void boot_kvm(void)
+/* Returns NULL, or why the module is not loaded. */
+static const char *modprobe(const char *module)
 {
-	const char *module = kvm_module();
 	int status = -1;
-	pid_t pid;
+	pid_t pid = fork();
 
-	if (!module)
-		die("--nested: the guest's CPU has neither VMX nor SVM: take another --cpu");
-	pid = fork();
 	if (!pid) {
 		execl("/sbin/modprobe", "modprobe", "-q", module, NULL);
 		execl("/usr/sbin/modprobe", "modprobe", "-q", module, NULL);
 		_exit(127);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) < 0 || status || chmod("/dev/kvm", 0666))
-		die("--nested: %s: %s. %s", module, !WIFEXITED(status) ? "modprobe was killed" :
-		    WEXITSTATUS(status) == 127 ? "there is no modprobe: install kmod" :
-		    WEXITSTATUS(status) ? "this kernel does not have it, or it does not load" :
-		    "no /dev/kvm", kernel_said("kvm"));
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
+		return "modprobe was killed";
+	if (WEXITSTATUS(status) == 127)
+		return "there is no modprobe: install kmod";
+	return status ? "this kernel does not have it, or it does not load" : NULL;
+}
+
+void boot_kvm(void)
+{
+	const char *module = kvm_module(), *error;
+
+	if (!module)
+		die("--nested: the guest's CPU has neither VMX nor SVM: take another --cpu");
+	error = modprobe(module);
+	if (error || chmod("/dev/kvm", 0666))
+		die("--nested: %s: %s. %s", module, error ? error : "no /dev/kvm",
+		    kernel_said("kvm"));
+}
+
+/* ---- the network: QEMU's user network has these addresses */
+
+#define CARD		"eth0"
+#define ADDRESS		0x0a00020fu	/* 10.0.2.15 */
+#define GATEWAY		0x0a000202u	/* 10.0.2.2, which is also the host's 127.0.0.1 */
+#define NETMASK		0xffffff00u
+
+static void set_address(struct sockaddr *to, uint32_t address)
+{
+	const struct sockaddr_in in = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(address),
+	};
+
+	memcpy(to, &in, sizeof(in));
+}
+
+void boot_network(void)
+{
+	struct rtentry route = { .rt_flags = RTF_UP | RTF_GATEWAY };
+	struct ifreq card = { .ifr_name = CARD };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const char *error;
+
+	/* A kernel that has the driver built in may have no modules. */
+	if (access("/sys/class/net/" CARD, F_OK)) {
+		error = modprobe("virtio_net");
+		if (error)
+			die("--network: virtio_net: %s", error);
+	}
+	set_address(&card.ifr_addr, ADDRESS);
+	if (ioctl(fd, SIOCSIFADDR, &card))
+		die("--network: " CARD " takes no address: %m");
+	set_address(&card.ifr_netmask, NETMASK);
+	if (ioctl(fd, SIOCSIFNETMASK, &card))
+		die("--network: " CARD " takes no netmask: %m");
+	card.ifr_flags = IFF_UP | IFF_RUNNING;
+	if (ioctl(fd, SIOCSIFFLAGS, &card))
+		die("--network: " CARD " does not come up: %m");
+	set_address(&route.rt_dst, 0);
+	set_address(&route.rt_genmask, 0);
+	set_address(&route.rt_gateway, GATEWAY);
+	if (ioctl(fd, SIOCADDRT, &route))
+		die("--network: no route: %m");
+	close(fd);
 }
 
 static int find_port(const char *name)

@@ -357,6 +357,8 @@ static void do_job(const struct job *job)
 	fs_enter(job);
 	if (job_item(job, CHANNEL_KVM, NULL))
 		boot_kvm();
+	if (job_item(job, CHANNEL_NETWORK, NULL))
+		boot_network();
 	start = clock_ns();
 	task_start(&task, job);
 	in.to = task.in;

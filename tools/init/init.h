@@ -68,6 +68,8 @@ void boot_driver(void);
 int boot_port(const char *name);
 /* Load the kernel's KVM for this CPU; any user may open /dev/kvm. */
 void boot_kvm(void);
+/* Configure the network card for QEMU's network of the user. */
+void boot_network(void);
 
 /* fs.c */
 void fs_prepare(void);
