@@ -40,8 +40,8 @@
 #define FULL		BIT(31)
 #define THRESHOLD_AT(n)	(BIT(32) | (uint64_t)(n) << 32) /* EN, and bytes */
 
-#define BUFFER		0x2000u /* physical; two pages that are no neighbours in ram[] */
-#define BASIC		64u
+#define BUFFER		0x2000ull /* physical; two pages that are no neighbours in ram[] */
+#define BASIC		64ull
 #define STATE_MAX	8192
 
 static void wr(struct pebs_rig *r, uint32_t msr, uint64_t value)
@@ -655,10 +655,10 @@ static void test_hostile(void **state)
 	lost(BUFFER | 2, 0x7fffff0, -1, false, true);
 	/* no RAM: a device, nothing, a page behind the last one, the address space's end */
 	lost(BUFFER, 0, 2, false, false);
-	lost(RIG_RAM, 0, -1, false, false);
+	lost((uint64_t)RIG_RAM, 0, -1, false, false);
 	lost(0xffffffffff000, 0, -1, false, false);
 	lost(0xffffffffff001, 0x1000 - 48, -1, false, false);
-	lost((RIG_RAM - RIG_PAGE) | 1, 0x1000 - 48, -1, true, false);
+	lost(((uint64_t)RIG_RAM - RIG_PAGE) | 1, 0x1000 - 48, -1, true, false);
 	lost(BUFFER | 1, 0x1000 - 48, 3, true, false);
 }
 
