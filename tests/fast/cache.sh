@@ -16,13 +16,14 @@ export XDG_CACHE_HOME=$work/base
 unset VPMU_QEMU
 umask 022
 cache=$work/base/vpmu
+format=$(sed -n "s,^format=\([0-9]*\).*,\1,p" "$root/tools/guest-kernel")
 
 fill() {
 	rm -rf base other
 	mkdir -p "$cache/kernel-file" "$cache/qemu/$qemu/bin"
 	echo 6.1.0 >"$cache/kernel-file/release"
 	: >"$cache/kernel-file/vmlinux"
-	ln -sfn kernel-file "$cache/kernel-bookworm.5"
+	ln -sfn kernel-file "$cache/kernel-bookworm.$format"
 	echo 'exit 0' >"$cache/qemu/$qemu/bin/qemu-system-x86_64"
 	chmod -R go-w,a+x base
 }
