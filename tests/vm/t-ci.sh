@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 900
+# timeout: 1800
 #
 # A budget of instructions in CI: a program with one instruction more in its loop is
 # caught each time, the unchanged one never; SOAK runs each fifty times. vpmu bench does it for

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 900
+# timeout: 1800
 # takes: 300
 #
 # PEBS in Debian guests: what the kernel says of it, and perf's precise samples of

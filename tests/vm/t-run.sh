@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 900
+# timeout: 1800
 # takes: 280
 # shellcheck disable=SC2317,SC2016 # cases are called by name; $ is for the guest
 #
