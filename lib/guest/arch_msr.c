@@ -512,7 +512,7 @@ static size_t arch_row_search(uint32_t msr)
 	return lo ? lo - 1 : 0;
 }
 
-/* Guests access a few registers again and again: apart are Intel's, and AMD's two groups. */
+/* A guest accesses few registers, whose numbers differ in these bits: AMD has two groups. */
 static unsigned int arch_row_of(uint32_t msr)
 {
 	return (msr ^ msr >> 12) % ARCH_ROWS;
@@ -529,7 +529,7 @@ static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t 
 	return &arch_msrs[row];
 }
 
-/* As arch_msr_find(), whose next search for @msr it saves. */
+/* This is arch_msr_find(), and saves its next search for @msr. */
 static const struct arch_msr *arch_msr_access(struct vpmu_arch *v, uint32_t msr)
 {
 	const struct arch_msr *row = arch_msr_find(v, msr);

@@ -560,7 +560,7 @@ void arch_pebs_arch_adopt(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	p->wrapped = arch_pmc_set(v, vpmu_state_get(c, 8));
 	p->claimed = arch_pmc_set(v, vpmu_state_get(c, 8));
 	for (i = 0; i < im->n_gp + im->n_fixed; i++) {
-		unsigned int pmc = i < im->n_gp ? i : v->n_gp + i - im->n_gp;
+		unsigned int pmc = arch_image_pmc(im, i, v->n_gp);
 
 		p->groups[pmc] = vpmu_state_get(c, 8);
 		if (p->groups[pmc] & VPMU_CFG_C_EN)

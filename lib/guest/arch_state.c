@@ -327,7 +327,7 @@ static int reload_get(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	    zero)
 		return -VPMU_EINVAL;
 	for (i = 0; i < im->n_gp + im->n_fixed; i++) {
-		unsigned int pmc = i < im->n_gp ? i : v->n_gp + i - im->n_gp;
+		unsigned int pmc = arch_image_pmc(im, i, v->n_gp);
 
 		by = vpmu_state_get(c, 8);
 		value = vpmu_state_get(c, 8);

@@ -36,4 +36,11 @@ struct arch_image {
 	struct vpmu_error refused; /* why, if it was; `what` NULL: not said */
 };
 
+/** The pmc of the image's counter @i on a PMU with @n_gp GP counters, as many or more. */
+static inline unsigned int arch_image_pmc(const struct arch_image *im, unsigned int i,
+					  unsigned int n_gp)
+{
+	return i < im->n_gp ? i : n_gp + i - im->n_gp;
+}
+
 #endif /* VPMU_ARCH_STATE_H */

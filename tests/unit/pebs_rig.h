@@ -65,4 +65,37 @@ void pebs_rig_store(struct pebs_rig *r, uint64_t address, uint64_t value);
 uint64_t pebs_rig_count(const struct pebs_rig *r);
 void pebs_rig_sample(const struct pebs_rig *r, struct vpmu_sample *s);
 
+/*
+ * The guest accesses a register, which must not fault; or it must. After a write its overflows
+ * are served.
+ */
+static inline void wr(struct pebs_rig *r, uint32_t msr, uint64_t value)
+{
+	if (vpmu_arch_wrmsr(r->v, msr, value) != VPMU_HANDLED)
+		fail_msg("WRMSR %x %llx faults", msr, (unsigned long long)value);
+	vpmu_script_service(&r->script);
+}
+
+static inline uint64_t rd(struct pebs_rig *r, uint32_t msr)
+{
+	uint64_t value = 0;
+
+	if (vpmu_arch_rdmsr(r->v, msr, &value) != VPMU_HANDLED)
+		fail_msg("RDMSR %x faults", msr);
+	return value;
+}
+
+static inline bool wr_faults(struct pebs_rig *r, uint32_t msr, uint64_t value)
+{
+	return vpmu_arch_wrmsr(r->v, msr, value) == VPMU_FAULT;
+}
+
+/* The rig goes; the engine found nothing wrong with how it was called. */
+static inline void done(struct pebs_rig *r)
+{
+	if (r->script.broken)
+		fail_msg("%s", r->script.broken);
+	pebs_rig_free(r);
+}
+
 #endif /* PEBS_RIG_H */

@@ -44,34 +44,6 @@
 #define BASIC		64ull
 #define STATE_MAX	8192
 
-static void wr(struct pebs_rig *r, uint32_t msr, uint64_t value)
-{
-	if (vpmu_arch_wrmsr(r->v, msr, value) != VPMU_HANDLED)
-		fail_msg("WRMSR %x %llx faults", msr, (unsigned long long)value);
-	vpmu_script_service(&r->script);
-}
-
-static uint64_t rd(struct pebs_rig *r, uint32_t msr)
-{
-	uint64_t value = 0;
-
-	if (vpmu_arch_rdmsr(r->v, msr, &value) != VPMU_HANDLED)
-		fail_msg("RDMSR %x faults", msr);
-	return value;
-}
-
-static bool faults(struct pebs_rig *r, uint32_t msr, uint64_t value)
-{
-	return vpmu_arch_wrmsr(r->v, msr, value) == VPMU_FAULT;
-}
-
-static void done(struct pebs_rig *r)
-{
-	if (r->script.broken)
-		fail_msg("%s", r->script.broken);
-	pebs_rig_free(r);
-}
-
 static const struct vpmu_model *clearwater(void)
 {
 	return vpmu_model_find(VPMU_VENDOR_INTEL, 6, 221);
@@ -136,8 +108,8 @@ static void test_offered(void **state)
 	assert_int_equal(c.edx, ~(uint32_t)BIT(21));
 	assert_int_equal(vpmu_arch_misc_enable(r->v), BIT(7) | BIT(11) | BIT(12));
 	assert_int_equal(rd(r, 0x345) & 0x4fc0, 0xf00);
-	assert_true(faults(r, 0x3f1, 0) && faults(r, 0x3f2, 0) && faults(r, 0x600, 0));
-	assert_true(faults(r, GP(0) + CFG_A, BIT(34)) && faults(r, FIXED_CTRL, BIT(32)));
+	assert_true(wr_faults(r, 0x3f1, 0) && wr_faults(r, 0x3f2, 0) && wr_faults(r, 0x600, 0));
+	assert_true(wr_faults(r, GP(0) + CFG_A, BIT(34)) && wr_faults(r, FIXED_CTRL, BIT(32)));
 	done(r);
 }
 
@@ -151,11 +123,11 @@ static void test_reserved(void **state)
 	for (bit = 0; bit < 64; bit++) {
 		bool base = bit < 4 || (bit >= 12 && bit < 52);
 
-		assert_int_equal(faults(r, BASE, BIT(bit)), !base);
-		assert_int_equal(faults(r, INDEX, BIT(bit)), !(index >> bit & 1));
-		assert_int_equal(faults(r, GP(7) + CFG_C, BIT(bit)),
+		assert_int_equal(wr_faults(r, BASE, BIT(bit)), !base);
+		assert_int_equal(wr_faults(r, INDEX, BIT(bit)), !(index >> bit & 1));
+		assert_int_equal(wr_faults(r, GP(7) + CFG_C, BIT(bit)),
 				 bit >= 32 && !(GROUPS >> bit & 1));
-		assert_int_equal(faults(r, FX(2) + CFG_C, BIT(bit)),
+		assert_int_equal(wr_faults(r, FX(2) + CFG_C, BIT(bit)),
 				 bit >= 32 && !(GROUPS >> bit & 1));
 	}
 	wr(r, BASE, 0xffffffffff00f);
@@ -213,8 +185,8 @@ static void test_configurations(void **state)
 	}
 	cfg.physical_bits = 40;
 	replace(r, &cfg);
-	assert_false(faults(r, BASE, BIT(39)));
-	assert_true(faults(r, BASE, BIT(40)));
+	assert_false(wr_faults(r, BASE, BIT(39)));
+	assert_true(wr_faults(r, BASE, BIT(40)));
 	/* it comes with version 6, and version 6 with no other kind */
 	cfg.version = 5;
 	assert_int_equal(vpmu_arch_size(&cfg, &size, NULL), -VPMU_EOPNOTSUPP);
@@ -227,8 +199,9 @@ static void test_configurations(void **state)
 	expect_leaf(r, 0, 0xf, 3, 0, 0);
 	expect_leaf(r, 4, 0, 0, 0, 0);
 	expect_leaf(r, 5, 0, 0, 0, 0);
-	assert_true(faults(r, BASE, 0) && faults(r, INDEX, 0) && faults(r, GP(0) + CFG_C, EN));
-	assert_true(faults(r, STATUS_SET, THRESHOLD));
+	assert_true(wr_faults(r, BASE, 0) && wr_faults(r, INDEX, 0));
+	assert_true(wr_faults(r, GP(0) + CFG_C, EN));
+	assert_true(wr_faults(r, STATUS_SET, THRESHOLD));
 	config(r, &cfg);
 	cfg.capabilities &= ~(uint64_t)0x3f;
 	cfg.n_gp = 2;
@@ -236,7 +209,7 @@ static void test_configurations(void **state)
 	replace(r, &cfg);
 	expect_leaf(r, 4, 0, BIT(30) | BIT(29) | BIT(17) | BIT(4) | BIT(3), 0, 0);
 	expect_leaf(r, 5, 3, 3, 0, 0);
-	assert_true(faults(r, GP(0) + CFG_C, LBR(1)) && faults(r, GP(0) + CFG_C, CNTR_FIXED));
+	assert_true(wr_faults(r, GP(0) + CFG_C, LBR(1)) && wr_faults(r, GP(0) + CFG_C, CNTR_FIXED));
 	/* a model's data */
 	r->model.version = 5;
 	r->model.extensions = 0;
@@ -799,7 +772,7 @@ static void test_state_refused(void **state)
 	done(b);
 }
 
-/* Of a PMU with fewer counters: the fixed ones' registers are theirs again. */
+/* A PMU with fewer counters is loaded into a wider one: each register is its counter's again. */
 static void test_state_wider(void **state)
 {
 	struct pebs_rig *a = rig(), *b = rig();

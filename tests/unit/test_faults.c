@@ -77,20 +77,6 @@ static bool harmless(void)
 #define MASK48		(((uint64_t)1 << 48) - 1)
 #define FIXED_0		8 /* its number among an Icelake's counters */
 
-static void wr(struct pebs_rig *r, uint32_t msr, uint64_t value)
-{
-	assert_int_equal(vpmu_arch_wrmsr(r->v, msr, value), VPMU_HANDLED);
-	vpmu_script_service(&r->script);
-}
-
-static uint64_t rd(struct pebs_rig *r, uint32_t msr)
-{
-	uint64_t value = 0;
-
-	assert_int_equal(vpmu_arch_rdmsr(r->v, msr, &value), VPMU_HANDLED);
-	return value;
-}
-
 static void jumps(struct pebs_rig *r, unsigned int n)
 {
 	while (n--) {

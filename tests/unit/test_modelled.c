@@ -13,22 +13,6 @@
 #define ICELAKE		106
 #define SAPPHIRE	143
 
-static void wr(struct pebs_rig *r, uint32_t msr, uint64_t value)
-{
-	if (vpmu_arch_wrmsr(r->v, msr, value) != VPMU_HANDLED)
-		fail_msg("wrmsr %x %llx", msr, (unsigned long long)value);
-	vpmu_script_service(&r->script);
-}
-
-static uint64_t rd(struct pebs_rig *r, uint32_t msr)
-{
-	uint64_t value = 0;
-
-	if (vpmu_arch_rdmsr(r->v, msr, &value) != VPMU_HANDLED)
-		fail_msg("rdmsr %x", msr);
-	return value;
-}
-
 static void happen(struct pebs_rig *r, enum vpmu_signal signal, uint64_t n)
 {
 	vpmu_script_retire(&r->script, signal, USER, n);

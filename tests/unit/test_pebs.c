@@ -36,34 +36,6 @@
 #define BUFFER		(RIG_LINEAR + 2 * RIG_PAGE - 40) /* most records cross a page */
 #define STATE_MAX	8192
 
-static void wr(struct pebs_rig *r, uint32_t msr, uint64_t value)
-{
-	if (vpmu_arch_wrmsr(r->v, msr, value) != VPMU_HANDLED)
-		fail_msg("WRMSR %x %llx faults", msr, (unsigned long long)value);
-	vpmu_script_service(&r->script);
-}
-
-static uint64_t rd(struct pebs_rig *r, uint32_t msr)
-{
-	uint64_t value = 0;
-
-	if (vpmu_arch_rdmsr(r->v, msr, &value) != VPMU_HANDLED)
-		fail_msg("RDMSR %x faults", msr);
-	return value;
-}
-
-static bool faults(struct pebs_rig *r, uint32_t msr, uint64_t value)
-{
-	return vpmu_arch_wrmsr(r->v, msr, value) == VPMU_FAULT;
-}
-
-static void done(struct pebs_rig *r)
-{
-	if (r->script.broken)
-		fail_msg("%s", r->script.broken);
-	pebs_rig_free(r);
-}
-
 /* A DS save area: index, one past the end, threshold. */
 static void ds_set(struct pebs_rig *r, uint64_t index, uint64_t max, uint64_t threshold)
 {
@@ -119,15 +91,15 @@ static void test_offered(void **state)
 		assert_int_equal(c.edx, BIT(21));
 		assert_int_equal(vpmu_arch_misc_enable(r->v), BIT(7) | BIT(11));
 		for (bit = 0; bit < 64; bit++) {
-			assert_int_equal(faults(r, PEBS_ENABLE, BIT(bit)),
+			assert_int_equal(wr_faults(r, PEBS_ENABLE, BIT(bit)),
 					 !(enable >> bit & 1));
-			assert_int_equal(faults(r, DATA_CFG, BIT(bit)),
+			assert_int_equal(wr_faults(r, DATA_CFG, BIT(bit)),
 					 format < 4 || !(0xff00000full >> bit & 1));
-			assert_int_equal(faults(r, DS_AREA, BIT(bit)), bit >= 47);
+			assert_int_equal(wr_faults(r, DS_AREA, BIT(bit)), bit >= 47);
 		}
-		assert_int_equal(faults(r, EVTSEL, BIT(34)), format < 4);
-		assert_int_equal(faults(r, FIXED_CTRL, BIT(40)), format < 4);
-		assert_false(faults(r, DS_AREA, 0xffff800000000000));
+		assert_int_equal(wr_faults(r, EVTSEL, BIT(34)), format < 4);
+		assert_int_equal(wr_faults(r, FIXED_CTRL, BIT(40)), format < 4);
+		assert_false(wr_faults(r, DS_AREA, 0xffff800000000000));
 		wr(r, PEBS_ENABLE, enable);
 		assert_int_equal(rd(r, PEBS_ENABLE), enable);
 		assert_int_equal(rd(r, DS_AREA), 0xffff800000000000);
@@ -194,9 +166,9 @@ static void test_linear(void **state)
 		for (bit = 0; bit < 64; bit++) {
 			bool wide = bit >= row[i].bits - 1u;
 
-			assert_int_equal(faults(r, DS_AREA, BIT(bit)), wide);
-			assert_int_equal(faults(r, DS_AREA, ~BIT(bit)), wide);
-			assert_int_equal(faults(r, DS_AREA, -BIT(bit)), bit >= row[i].bits);
+			assert_int_equal(wr_faults(r, DS_AREA, BIT(bit)), wide);
+			assert_int_equal(wr_faults(r, DS_AREA, ~BIT(bit)), wide);
+			assert_int_equal(wr_faults(r, DS_AREA, -BIT(bit)), bit >= row[i].bits);
 		}
 		done(r);
 	}
@@ -259,10 +231,10 @@ static void test_refused(void **state)
 	assert_int_equal(c.ecx, ~(uint32_t)BIT(2));
 	assert_int_equal(c.edx, ~(uint32_t)BIT(21));
 	assert_int_equal(vpmu_arch_misc_enable(r->v) >> 12 & 1, 1);
-	assert_true(faults(r, PEBS_ENABLE, 0));
-	assert_true(faults(r, DATA_CFG, 0));
-	assert_true(faults(r, DS_AREA, 0));
-	assert_true(faults(r, EVTSEL, BIT(34)));
+	assert_true(wr_faults(r, PEBS_ENABLE, 0));
+	assert_true(wr_faults(r, DATA_CFG, 0));
+	assert_true(wr_faults(r, DS_AREA, 0));
+	assert_true(wr_faults(r, EVTSEL, BIT(34)));
 	assert_int_equal(vpmu_arch_rdmsr(r->v, DS_AREA, &value), VPMU_FAULT);
 	done(r);
 }

@@ -366,7 +366,7 @@ first_said() {
 # A port of 127.0.0.1 that is free, below those that the kernel gives to connections.
 free_port() {
 	python3 -c 'import random, socket
-while True:
+for _ in range(1000):
     port = random.randrange(10000, 30000)
     with socket.socket() as s:
         if s.connect_ex(("127.0.0.1", port)):
@@ -386,7 +386,6 @@ t_gdb() {
 	out=$("$vpmu" run --gdb="$port" -- true 2>&1)
 	same port-taken-status $? 125
 	same port-taken "$out" "vpmu: --gdb: port $port of 127.0.0.1: Address already in use; name another one from 1024 up, as in --gdb=12345"
-	sleep 2
 	same gdb-waits "$(cat out)" ''
 	# The first instruction of all, one of Linux, and then the command.
 	out=$(timeout 100 gdb -nx -batch -ex "target remote 127.0.0.1:$port" -ex 'info registers rip' -ex stepi \
