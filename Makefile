@@ -39,12 +39,12 @@ check-commits:
 	@tests/commits $(or $(BASE),origin/main) $(TESTS)
 
 soak:
-	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-attack t-crowd t-vmx)
+	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-attack t-crowd t-vmx t-exact t-pv t-nested t-lbr t-pebs t-repeat)
 
 # Tests that need a real KVM: this machine's own, and one in a guest.
 check-kvm:
 	@tests/run kvm-native t-kvm t-attack t-nested
-	@SOAK=1 tests/run t-kvm-arch
+	@SOAK=1 tests/run t-kvm-arch t-nested
 	@VPMU_QEMU=$$(qemu/build) tests/kvm-selftests
 
 # Install the packages in a clean Debian: a chroot from the mirror that apt knows.

@@ -8,6 +8,10 @@
  *
  * The ports are not ordered among each other. If the order matters, a message carries the
  * number of bytes that belong before it on the other port.
+ *
+ * A message from the host arrives at whatever instruction the guest has reached. A guest
+ * whose runs repeat gets none: when it is ready, it stops its own virtual machine, and when
+ * that is continued, it reads the job's payload from a file of QEMU's fw_cfg device.
  */
 #ifndef VPMU_TOOLS_CHANNEL_H
 #define VPMU_TOOLS_CHANNEL_H
@@ -26,6 +30,11 @@
 
 #define CHANNEL_TAG_ROOT	"vpmu.root"	/* 9p: the host's root */
 #define CHANNEL_TAG_SHARE	"vpmu.share"	/* 9p: the current directory */
+
+#define CHANNEL_REPEAT		"vpmu.repeat"	/* kernel option: the guest's runs repeat */
+#define CHANNEL_JOB_FILE	"opt/vpmu/job"	/* fw_cfg's name of the job */
+#define CHANNEL_STOP_PORT	0x505		/* pvpanic: with "-action panic=pause" it stops */
+#define CHANNEL_STOP		1
 
 #define CHANNEL_DRIVER		"vpmu_guest.ko"	/* in the initramfs: loaded if there */
 
@@ -100,6 +109,8 @@ enum channel_item_tag {
 	CHANNEL_NICE,		/* int32_t */
 	CHANNEL_KVM,		/* nothing: the command is to have /dev/kvm */
 	CHANNEL_NETWORK,	/* nothing: the command is to have a network */
+	CHANNEL_STDIN,		/* bytes: all of standard input, in place of the port */
+	CHANNEL_DELAY,		/* uint32_t nanoseconds to wait before the command */
 };
 
 struct channel_item {

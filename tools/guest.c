@@ -84,6 +84,7 @@ static void become_qemu(char **argv, const struct qemu_fds *fds, int errors,
 	keep(fds->initrd);
 	keep(fds->share);
 	keep(fds->trace);
+	keep(fds->job);
 	execv(argv[0], argv);
 	fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
 	_exit(1);
@@ -111,6 +112,8 @@ void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds)
 	close(fds->initrd);
 	if (fds->share >= 0)
 		close(fds->share);
+	if (fds->job >= 0)
+		close(fds->job);
 }
 
 void guest_wait(struct guest *guest, int ms)

@@ -3,10 +3,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -119,6 +121,136 @@ void job_moment(struct buffer *out)
 	item(out, CHANNEL_TIME, time, sizeof(time));
 }
 
+/* ---- a run that repeats */
+
+/* Bytes of standard input that such a run takes. */
+#define INPUT_MAX	(16u << 20)
+#define TICK_NS		4000000u	/* the longest between two of a kernel's clock */
+
+/* Says so if the end of the input is long in coming. */
+static void await_input(bool *told)
+{
+	struct pollfd p = { .fd = 0, .events = POLLIN };
+
+	if (!*told && !poll(&p, 1, 2000)) {
+		say("--repeat reads standard input to its end before COMMAND starts (Ctrl-D ends "
+		    "it; </dev/null for none)");
+		*told = true;
+	}
+}
+
+static void read_input(struct buffer *input)
+{
+	char data[65536];
+	bool told = false;
+	ssize_t n = 1;
+
+	while (n) {
+		await_input(&told);
+		n = read(0, data, sizeof(data));
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			fail(EXIT_VPMU, "standard input: %s", strerror(errno));
+		if (n > 0)
+			buffer_add(input, data, n);
+		if (input->len > INPUT_MAX)
+			fail(EXIT_VPMU, "--repeat takes at most %uM of standard input: name a file "
+			     "in the command", INPUT_MAX >> 20);
+	}
+}
+
+/* Bytes that are random to the eye and the same for the same seed (splitmix64). */
+static uint64_t next_word(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+void job_same_moment(struct buffer *out, unsigned int seed)
+{
+	const int64_t time[2] = { REPEAT_TIME };
+	struct buffer input = { 0 };
+	uint64_t state = seed, words[8];
+	uint32_t delay;
+
+	/* Nothing comes from a terminal. */
+	if (!isatty(0))
+		read_input(&input);
+	if (input.len)
+		say("%zu bytes of standard input belong to what this run repeats", input.len);
+	item(out, CHANNEL_STDIN, input.data, input.len);
+	buffer_free(&input);
+	string(out, CHANNEL_HOSTNAME, "vpmu");
+	for (int i = 0; i < 8; i++)
+		words[i] = next_word(&state);
+	item(out, CHANNEL_SEED, words, sizeof(words));
+	item(out, CHANNEL_TIME, time, sizeof(time));
+	delay = next_word(&state) % TICK_NS;
+	item(out, CHANNEL_DELAY, &delay, sizeof(delay));
+}
+
+int job_file(const struct buffer *job)
+{
+	int fd = memfd_create("vpmu-job", MFD_CLOEXEC);
+	size_t done = 0;
+	ssize_t n = 1;
+
+	while (fd >= 0 && n > 0 && done < job->len) {
+		n = write(fd, job->data + done, job->len - done);
+		done += n > 0 ? (size_t)n : 0;
+	}
+	if (fd < 0 || done < job->len)
+		fail(EXIT_VPMU, "no memory for the job: %s", strerror(errno));
+	return fd;
+}
+
+/* Is @entry, NAME=VALUE, the variable @name? */
+static bool names(const char *entry, const char *name)
+{
+	size_t n = strcspn(name, "=");
+
+	return !strncmp(entry, name, n) && entry[n] == '=';
+}
+
+/*
+ * PATH is the caller's, since it says which files the command is; and what --env names.
+ * All the rest is the same for everybody.
+ */
+static void add_same_environment(struct buffer *out, const struct strings *env)
+{
+	static const char *const same[] = {
+		"HOME=/", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "SHELL=/bin/sh", "TERM=dumb", "TZ=UTC0",
+	};
+	const char *path = getenv("PATH"), *value;
+	bool given;
+	char *text;
+
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		given = false;
+		for (size_t j = 0; j < env->n; j++)
+			given |= names(same[i], env->list[j]);
+		if (!given)
+			string(out, CHANNEL_ENV, same[i]);
+	}
+	text = xprintf("PATH=%s", path ? path : "/usr/local/bin:/usr/bin:/bin");
+	string(out, CHANNEL_ENV, text);
+	free(text);
+	for (size_t j = 0; j < env->n; j++) {
+		value = getenv(env->list[j]);
+		if (strchr(env->list[j], '=')) {
+			string(out, CHANNEL_ENV, env->list[j]);
+		} else if (value) {
+			text = xprintf("%s=%s", env->list[j], value);
+			string(out, CHANNEL_ENV, text);
+			free(text);
+		}
+	}
+}
+
+/* ---- of any run */
+
 /* If perf is in no directory of PATH, its directory is appended. */
 static void add_environment(struct buffer *out, const struct perf *perf)
 {
@@ -210,15 +342,26 @@ static void add_vpmu(struct buffer *out, const char *share)
 	free(path);
 }
 
-void job_message(struct buffer *out, char **command, const struct job_extra *extra)
+static void add_state(struct buffer *out)
 {
 	uint32_t mask = umask(0);
 	int32_t nice_ = getpriority(PRIO_PROCESS, 0);
 
 	umask(mask);
+	item(out, CHANNEL_UMASK, &mask, sizeof(mask));
+	item(out, CHANNEL_NICE, &nice_, sizeof(nice_));
+	add_limits(out);
+	add_signals(out);
+}
+
+void job_message(struct buffer *out, char **command, const struct job_extra *extra)
+{
 	while (*command)
 		string(out, CHANNEL_ARG, *command++);
-	add_environment(out, extra->perf);
+	if (extra->repeat)
+		add_same_environment(out, extra->env);
+	else
+		add_environment(out, extra->perf);
 	add_perf(out, extra->perf);
 	add_vpmu(out, extra->share);
 	add_modules(out, extra->share, extra->kernel);
@@ -226,14 +369,12 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	if (extra->share)
 		string(out, CHANNEL_SHARE, extra->share);
 	add_identity(out, extra->root);
-	item(out, CHANNEL_UMASK, &mask, sizeof(mask));
-	item(out, CHANNEL_NICE, &nice_, sizeof(nice_));
+	if (!extra->repeat)
+		add_state(out);
 	if (extra->nested)
 		item(out, CHANNEL_KVM, "", 0);
 	if (extra->network)
 		item(out, CHANNEL_NETWORK, "", 0);
-	add_limits(out);
-	add_signals(out);
 	add_terminal(out, extra->tty);
 	if (out->len > CHANNEL_MAX - MOMENT_MAX)
 		fail(EXIT_NOEXEC, "arguments and environment of %zu bytes: %s",

@@ -293,16 +293,34 @@ static void add_port(struct args *args, const char *id, int fd)
 	option(args, "device", xprintf("virtserialport,chardev=%s,name=vpmu.%s", id, id));
 }
 
-static void add_9p(struct args *args, const char *id, const char *path,
-		   const char *tag, bool readonly)
+static void add_9p(struct args *args, const struct machine *m, const char *id,
+		   const char *path, const char *tag, bool readonly)
 {
 	char *quoted = quoted_value(path);
 
 	option(args, "fsdev", xprintf("local,id=%s,path=%s,security_model=none,"
-				      "multidevs=remap%s", id, quoted,
-				      readonly ? ",readonly=on" : ""));
-	option(args, "device", xprintf("virtio-9p-pci,fsdev=%s,mount_tag=%s", id, tag));
+				      "multidevs=remap%s%s", id, quoted,
+				      readonly ? ",readonly=on" : "",
+				      m->repeat ? ",repeatable=on" : ""));
+	option(args, "device", xprintf("virtio-9p-pci,fsdev=%s,mount_tag=%s%s", id, tag,
+				       m->repeat ? ",ioeventfd=off" : ""));
 	free(quoted);
+}
+
+/*
+ * Time is instructions, and what is random has a seed. The guest stops itself where it
+ * reads its job; devices answer a request before it executes another instruction.
+ */
+static void add_repeat(struct args *args, const struct machine *m, int job)
+{
+	if (!m->repeat)
+		return;
+	option(args, "icount", strdup("shift=0,sleep=off"));
+	option(args, "seed", xprintf("%u", m->seed));
+	option(args, "rtc", strdup("base=" REPEAT_DATE ",clock=vm"));
+	option(args, "device", strdup("pvpanic"));
+	option(args, "action", strdup("panic=pause"));
+	option(args, "fw_cfg", xprintf("name=" CHANNEL_JOB_FILE ",file=/proc/self/fd/%d", job));
 }
 
 /* Does a module of the host serve the paravirtual PMU? If not, QEMU does. */
@@ -375,7 +393,8 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 			      (unsigned long long)host_tsc_khz());
 	option(args, "kernel", strdup(kernel->vmlinux));
 	option(args, "initrd", xprintf("/proc/self/fd/%d", initrd));
-	option(args, "append", xprintf("%s%s%s%s%s%s", KERNEL_OPTIONS, tsc,
+	option(args, "append", xprintf("%s%s%s%s%s%s%s", KERNEL_OPTIONS, tsc,
+				       m->repeat ? " " CHANNEL_REPEAT : "",
 				       host_serves(m) && !m->arch ? NO_ARCH_PMU : "",
 				       m->verbose || m->console ? " loglevel=7" : " loglevel=1",
 				       m->append ? " " : "", m->append ? m->append : ""));
@@ -395,16 +414,18 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 	option(&args, "chardev", xprintf("socket,id=qmp,fd=%d", fds->port[PORT_QMP]));
 	option(&args, "mon", strdup("chardev=qmp,mode=control"));
 	add_console(&args, m, fds->port[PORT_CONSOLE]);
-	option(&args, "device", strdup("virtio-serial-pci,max_ports=8"));
+	add_repeat(&args, m, fds->job);
+	option(&args, "device", xprintf("virtio-serial-pci,max_ports=8%s",
+					m->repeat ? ",ioeventfd=off" : ""));
 	add_port(&args, "control", fds->port[PORT_CONTROL]);
 	add_port(&args, "stdin", fds->port[PORT_STDIN]);
 	add_port(&args, "stdout", fds->port[PORT_STDOUT]);
 	add_port(&args, "stderr", fds->port[PORT_STDERR]);
-	add_9p(&args, "root", "/", CHANNEL_TAG_ROOT, true);
+	add_9p(&args, m, "root", "/", CHANNEL_TAG_ROOT, true);
 	if (m->share) {
 		share = fds->share < 0 ? strdup(m->share)
 				       : xprintf("/proc/self/fd/%d", fds->share);
-		add_9p(&args, "share", share, CHANNEL_TAG_SHARE, false);
+		add_9p(&args, m, "share", share, CHANNEL_TAG_SHARE, false);
 		free(share);
 	}
 	if (m->network) {

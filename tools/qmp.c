@@ -67,23 +67,26 @@ static bool may_stop(const char *line)
 	return may;
 }
 
-bool qmp_stopped(struct qmp *qmp)
+enum qmp_stop qmp_stopped(struct qmp *qmp)
 {
-	bool stopped = false;
+	enum qmp_stop stop = QMP_RUNS;
 	const char *status;
 	json_t *reply;
 	char *line;
 
-	while (!stopped && (line = get_line(qmp, 0))) {
+	while (!stop && (line = get_line(qmp, 0))) {
 		if (may_stop(line)) {
 			reply = qmp_ask(qmp, "query-status", QMP_PATIENCE_MS);
 			status = json_string_value(json_object_get(reply, "status"));
-			stopped = status && !strcmp(status, "internal-error");
+			if (status && !strcmp(status, "internal-error"))
+				stop = QMP_KVM_FAILED;
+			if (status && !strcmp(status, "guest-panicked"))
+				stop = QMP_STOPPED_ITSELF;
 			json_decref(reply);
 		}
 		free(line);
 	}
-	return stopped;
+	return stop;
 }
 
 json_t *qmp_call(struct qmp *qmp, const char *command, json_t *arguments,

@@ -34,8 +34,9 @@ static const char usage[] =
 struct options {
 	const char *accel, *cpu, *smp, *memory, *pmu, *kernel, *modules, *append, *uarch;
 	const char *output, *stats, *policy, *filter, *trace, *console, *gdb, *qmp;
-	struct strings host_events, qemu_args;
-	bool root, nested, network, dry_run, verbose, no_snapshot;
+	const char *seed, *as;
+	struct strings host_events, qemu_args, env;
+	bool root, nested, network, dry_run, verbose, no_snapshot, repeat;
 };
 
 static struct options options;
@@ -59,6 +60,12 @@ static const struct option_def defs[] = {
 	{ "kernel", 0, "FILE|SUITE", "its kernel (this Debian's own)", &options.kernel },
 	{ "modules", 0, "DIR", "modules for --kernel FILE", &options.modules },
 	{ "append", 0, "ARGS", "more options for its kernel", &options.append },
+	{ "repeat", 0, NULL, "the same run each time, to the instruction: every count repeats",
+	  &options.repeat },
+	{ "seed", 0, "N", "with --repeat: another such run, N from 0 (0)", &options.seed },
+	{ "env", 0, "NAME[=VALUE]...", "with --repeat: a variable for COMMAND; may be repeated",
+	  &options.env },
+	{ "as", 0, "DIR", "with --repeat: the current directory's path in the guest", &options.as },
 	{ "no-snapshot", 0, NULL, "boot, not from a booted guest in the cache, and keep none",
 	  &options.no_snapshot },
 	{ "root", 0, NULL, "run COMMAND as root of the guest", &options.root },
@@ -139,6 +146,8 @@ static void set_machine(struct machine *m, const struct options *o)
 	m->smp = o->smp ? option_number("smp", o->smp, 1, 255) : 1;
 	m->nested = o->nested;
 	m->network = o->network;
+	m->repeat = o->repeat;
+	m->seed = o->seed ? option_number("seed", o->seed, 0, INT_MAX) : 0;
 	m->memory_bytes = option_size("memory", o->memory ? o->memory : o->nested ? "2G" : "1G");
 	set_pmu(m, o->pmu ? o->pmu : "arch");
 	m->append = o->append;
@@ -172,6 +181,40 @@ static void check_kvm(const struct options *o, const struct machine *m)
 		     "it has", m->pmu);
 }
 
+static bool below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
+}
+
+/* The guest has trees of its own in place of these. */
+static bool of_kernel(const char *path)
+{
+	return (below(path, "/proc") || below(path, "/sys") || below(path, "/dev")) &&
+		!below(path, "/dev/shm");
+}
+
+/* Refuse devices by which something comes at an instruction that depends on the host. */
+static void check_repeat(const struct options *o, const struct machine *m)
+{
+	const char *other = m->kvm ? "accel kvm" : o->network ? "network" :
+			    o->nested ? "nested" : m->gdb ? "gdb" : o->qmp ? "qmp" : NULL;
+
+	if (!o->repeat && (o->seed || o->env.n || o->as))
+		fail(EXIT_VPMU, "--%s needs --repeat", o->seed ? "seed" : o->as ? "as" : "env");
+	if (!o->repeat)
+		return;
+	if (o->as && (*o->as != '/' || !strcmp(o->as, "/") || of_kernel(o->as)))
+		fail(EXIT_VPMU, "--as %s: needed is an absolute path, and none of /proc, /sys and "
+		     "/dev", o->as);
+	if (other)
+		fail(EXIT_VPMU, "--repeat: a run with --%s does not repeat", other);
+	if (m->smp > 1)
+		fail(EXIT_VPMU, "--repeat: found --smp %u, needed is one CPU, on which threads "
+		     "take turns", m->smp);
+}
+
 static void check_options(const struct options *o, const struct machine *m)
 {
 	check_kvm(o, m);
@@ -191,6 +234,7 @@ static void check_options(const struct options *o, const struct machine *m)
 		fail(EXIT_VPMU, "--cpu '%s': not a model's name", m->cpu);
 	if (o->modules && !o->kernel)
 		fail(EXIT_VPMU, "--modules needs --kernel FILE");
+	check_repeat(o, m);
 }
 
 /* ---- what the user watches the guest by: all of it is refused before the guest runs */
@@ -250,13 +294,6 @@ static void check_watching(const struct machine *m)
 
 /* ---- the current directory */
 
-static bool below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
-}
-
 /*
  * Return the reason why the current directory cannot be shared, or NULL; the guest has
  * trees of its own in place of the kernel's.
@@ -267,8 +304,7 @@ static const char *not_shared(const char *path)
 
 	if (!strcmp(path, "/"))
 		return "it is the root";
-	if ((below(path, "/proc") || below(path, "/sys") || below(path, "/dev")) &&
-	    !below(path, "/dev/shm"))
+	if (of_kernel(path))
 		return "it belongs to this machine's kernel";
 	if (stat(".", &here) || stat(path, &there))
 		return strerror(errno);
@@ -396,6 +432,7 @@ struct start {
 	struct kernel kernel;
 	char *driver;		/* driver of the paravirtual PMU, for the guest's kernel, or NULL */
 	int share;		/* the shared directory, or -1 */
+	int job;		/* the job of a run that repeats, or -1 */
 };
 
 /* QEMU's answers about the run when the command has ended; NULL if unknown. */
@@ -566,7 +603,7 @@ static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
 		     const struct machine *m, const char *driver)
 {
 	struct qemu_fds fds = {
-		.initrd = 10 + PORTS, .share = -1, .trace = 11 + PORTS,
+		.initrd = 10 + PORTS, .share = -1, .trace = 11 + PORTS, .job = 12 + PORTS,
 	};
 
 	for (int i = 0; i < PORTS; i++)
@@ -594,6 +631,7 @@ static void start_guest(struct run *r, const struct start *s, int initrd, const 
 		.initrd = fcntl(initrd, F_DUPFD_CLOEXEC, 3),
 		.share = s->share < 0 ? -1 : fcntl(s->share, F_DUPFD_CLOEXEC, 3),
 		.trace = r->trace.raw ? fileno(r->trace.raw) : -1,
+		.job = s->job < 0 ? -1 : fcntl(s->job, F_DUPFD_CLOEXEC, 3),
 	};
 
 	guest_ports(&r->guest, &fds);
@@ -604,16 +642,21 @@ static void start_guest(struct run *r, const struct start *s, int initrd, const 
 	r->guest.qmp = &r->qmp;
 }
 
+static void stop_guest(struct run *r)
+{
+	guest_stop(&r->guest);
+	for (int i = 0; i < PORTS; i++)
+		close(r->guest.port[i]);
+	close(r->guest.errors);
+}
+
 /*
  * Stop a guest and remove the snapshot that it came from; returns false if it could not
  * be removed.
  */
 static bool drop_guest(struct run *r)
 {
-	guest_stop(&r->guest);
-	for (int i = 0; i < PORTS; i++)
-		close(r->guest.port[i]);
-	close(r->guest.errors);
+	stop_guest(r);
 	r->guest.restored = false;
 	r->out = (struct outcome){ 0 };
 	return !unlink(r->guest.from);
@@ -628,6 +671,29 @@ static bool must_boot(const struct machine *m)
 {
 	return m->paused || m->trace || m->uarch || m->verbose || m->console || m->qmp ||
 		m->qemu_args.n;
+}
+
+/*
+ * The guest boots, and goes on from where it stops itself; or, where a snapshot is allowed,
+ * another one does that starts from the first one's: so the first run is as all others.
+ */
+static void begin_repeat(struct run *r, const struct start *s, int initrd, char *path)
+{
+	bool ready = path ? snapshot_take(&r->qmp, path) : snapshot_stopped(&r->qmp);
+
+	if (ready && path) {
+		stop_guest(r);
+		start_guest(r, s, initrd, path);
+		r->guest.from = path;
+		ready = r->guest.restored = snapshot_loaded(&r->qmp, true);
+	} else if (ready) {
+		ready = snapshot_go_on(&r->qmp);
+	}
+	if (!ready) {
+		say_errors(&r->guest);
+		fail(EXIT_VPMU, "--repeat: the guest has not come up, or its state of 100 MB "
+		     "cannot be kept in %s", cache_dir());
+	}
 }
 
 /*
@@ -646,14 +712,17 @@ static void boot(struct run *r, const struct start *s, bool snapshot)
 		utimensat(AT_FDCWD, path, NULL, 0); /* used last */
 		start_guest(r, s, initrd, path);
 		r->guest.from = path;
-		r->guest.restored = snapshot_loaded(&r->qmp);
+		r->guest.restored = snapshot_loaded(&r->qmp, m->repeat);
 		if (!r->guest.restored)
 			drop_guest(r);
 	}
 	if (!r->guest.restored) {
 		start_guest(r, s, initrd, NULL);
 		r->guest.keep = path;
+		if (m->repeat)
+			begin_repeat(r, s, initrd, path);
 	}
+	r->guest.repeats = m->repeat;
 	close(initrd);
 }
 
@@ -743,11 +812,12 @@ static int run(const struct options *o, struct run *r, char **command)
 {
 	struct job_extra extra = {
 		.root = o->root, .nested = o->nested, .network = o->network,
-		.tty = terminal_streams(),
+		.repeat = o->repeat, .env = &o->env,
+		.tty = o->repeat ? 0 : terminal_streams(),
 	};
 	const char *snapshot = getenv("VPMU_SNAPSHOT");
 	struct machine *m = r->machine;
-	struct start s = { .driver = NULL };
+	struct start s = { .job = -1 };
 	struct buffer job = { 0 };
 	FILE *stats = NULL;
 	struct perf perf;
@@ -755,6 +825,10 @@ static int run(const struct options *o, struct run *r, char **command)
 	qemu_look(&s.qemu);
 	look_for_kernel(&s.kernel, o);
 	s.share = choose_directory(&extra);
+	if (o->as && !extra.share)
+		fail(EXIT_VPMU, "--as %s: the current directory is not shared", o->as);
+	if (o->as)
+		extra.cwd = extra.share = o->as;
 	m->share = extra.share;
 	perf_find(&perf);
 	if (!perf.path && !o->dry_run)
@@ -768,11 +842,18 @@ static int run(const struct options *o, struct run *r, char **command)
 	if (m->pv && !m->kvm && !s.qemu.patched)
 		fail(EXIT_VPMU, "--pmu %s: found %s, which has no paravirtual PMU; needed is "
 		     "vpmu's own QEMU: unset VPMU_QEMU", m->pmu, s.qemu.binary);
+	if (m->repeat && !s.qemu.patched)
+		fail(EXIT_VPMU, "--repeat: found %s, whose runs do not repeat; needed is vpmu's own "
+		     "QEMU: unset VPMU_QEMU", s.qemu.binary);
 	if (m->pv && s.kernel.release)
 		s.driver = kernel_driver(&s.kernel, o->dry_run);
 	if (o->dry_run)
 		return print_dry(&s.qemu, &s.kernel, m, s.driver);
 	job_message(&job, command, &extra);
+	if (m->repeat) {
+		job_same_moment(&job, m->seed);
+		s.job = job_file(&job);
+	}
 	check_watching(m);
 	if (o->trace)
 		trace_open(&r->trace, o->trace);

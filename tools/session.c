@@ -519,8 +519,12 @@ static void check_guest(struct session *s)
 /* QEMU writes its error before it sends the event. */
 static void check_stopped(struct session *s, short events)
 {
-	if (s->phase != PHASE_DONE && qmp_stopped(s->guest->qmp)) {
-		say("KVM could not execute the guest (QEMU's run state is internal-error)");
+	enum qmp_stop stop = s->phase == PHASE_DONE ? QMP_RUNS : qmp_stopped(s->guest->qmp);
+
+	if (stop) {
+		say(stop == QMP_KVM_FAILED ?
+		    "KVM could not execute the guest (QEMU's run state is internal-error)" :
+		    "the guest has stopped its own machine, by I/O port %xH", CHANNEL_STOP_PORT);
 		keep_tail(s, &s->errors, &s->guest->errors);
 		if (!s->verbose)
 			show_tail("QEMU says", &s->errors);
@@ -672,8 +676,13 @@ void session_run(struct guest *guest, const struct buffer *job, uint32_t tty,
 	s->out.chunk = chunk_of(1);
 	s->err.chunk = chunk_of(2);
 	catch_signals(s);
-	if (guest->restored)
+	if (guest->repeats) {
+		s->in = (struct stream){ .from = -1, .to = -1 };
+		s->in_eof_sent = true;
+		s->phase = PHASE_START;
+	} else if (guest->restored) {
 		send_job(s);
+	}
 	while (s->phase != PHASE_DONE)
 		serve_once(s);
 	give_back_input(s);

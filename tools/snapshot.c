@@ -24,6 +24,7 @@
 #define KEPT		3
 #define SAVE_MS		20000
 #define LOAD_MS		10000
+#define BOOT_MS		180000
 
 /* FNV-1a by words. The input is this machine's and user's own, so a collision gains nothing. */
 static void mix(uint64_t *hash, const void *data, size_t len)
@@ -59,12 +60,14 @@ static uint64_t key_of(const struct qemu *qemu, const struct kernel *kernel,
 		       const struct machine *m, int initrd)
 {
 	struct qemu_fds fds = { .share = 0, .trace = -1 };
+	struct machine any = *m; /* a seed is of the run */
 	uint64_t hash = 0xcbf29ce484222325ull;
 	char data[65536], **argv;
 	off_t at = 0;
 	ssize_t n;
 
-	for (argv = qemu_command(qemu, kernel, m, &fds, NULL); *argv; argv++)
+	any.seed = 0;
+	for (argv = qemu_command(qemu, kernel, &any, &fds, NULL); *argv; argv++)
 		mix(&hash, *argv, strlen(*argv) + 1);
 	mix_file(&hash, qemu->binary);
 	mix_file(&hash, kernel->vmlinux);
@@ -216,26 +219,54 @@ bool snapshot_there(const char *path)
 	return !access(path, R_OK) && !stat(path, &s) && only_ours(&s);
 }
 
-bool snapshot_save(struct qmp *qmp, const char *path)
+/* Save a stopped guest. */
+static bool save(struct qmp *qmp, const char *path)
 {
 	char *part = xprintf("%s" PART "%d", path, getpid()), *uri = xprintf("file:%s", part);
 	bool saved;
 
-	saved = tell(qmp, "stop", NULL) && tell(qmp, "migrate-set-capabilities", mapped_ram()) &&
+	saved = tell(qmp, "migrate-set-capabilities", mapped_ram()) &&
 		tell(qmp, "migrate-set-parameters", json_pack("{s:i}", "max-bandwidth", 0)) &&
 		tell(qmp, "migrate", json_pack("{s:s}", "uri", uri)) &&
 		await(qmp, "query-migrate", "completed", SAVE_MS);
-	if (!saved || !publish(part, path))
-		unlink(part);
-	else
+	saved = saved && publish(part, path);
+	if (saved)
 		drop_old();
+	else
+		unlink(part);
 	free(part);
 	free(uri);
+	return saved;
+}
+
+bool snapshot_save(struct qmp *qmp, const char *path)
+{
+	if (tell(qmp, "stop", NULL))
+		save(qmp, path);
 	return tell(qmp, "cont", NULL);
 }
 
-bool snapshot_loaded(struct qmp *qmp)
+/* The state of a guest that has written to CHANNEL_STOP_PORT. */
+#define STOPPED_ITSELF	"guest-panicked"
+
+bool snapshot_stopped(struct qmp *qmp)
 {
-	/* It continues from the state "paused" in which it was saved. */
-	return await(qmp, "query-status", "paused", LOAD_MS) && tell(qmp, "cont", NULL);
+	return await(qmp, "query-status", STOPPED_ITSELF, BOOT_MS);
+}
+
+bool snapshot_take(struct qmp *qmp, const char *path)
+{
+	return snapshot_stopped(qmp) && save(qmp, path);
+}
+
+bool snapshot_go_on(struct qmp *qmp)
+{
+	return tell(qmp, "cont", NULL);
+}
+
+/* It continues from the state in which it was saved. */
+bool snapshot_loaded(struct qmp *qmp, bool repeats)
+{
+	return await(qmp, "query-status", repeats ? STOPPED_ITSELF : "paused", LOAD_MS) &&
+		tell(qmp, "cont", NULL);
 }

@@ -211,6 +211,8 @@ struct machine {
 	bool trace;
 	bool nested;		/* runs guests of its own */
 	bool network;		/* reaches what its user reaches */
+	bool repeat;		/* its runs repeat */
+	unsigned int seed;	/* selects what is random in a run that repeats */
 	bool paused;		/* waits for the monitor's cont, or for a debugger's */
 	bool verbose;
 };
@@ -224,6 +226,7 @@ enum port {
 struct qemu_fds {
 	int port[PORTS];
 	int initrd, share, trace;
+	int job;		/* with machine.repeat: the job, in a file */
 };
 
 /* A NULL-ended argument vector. @snapshot: the one to start from, or NULL. */
@@ -245,6 +248,7 @@ struct guest {
 	bool restored;		/* restored from a snapshot, and waits */
 	char *from;		/* the snapshot that it was restored from, or NULL */
 	bool debugged;		/* a debugger may stop it for any time */
+	bool repeats;		/* it has its job, and gets no message of ours */
 };
 void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds);
 void guest_stop(struct guest *guest);
@@ -259,6 +263,8 @@ struct job_extra {
 	const struct perf *perf;
 	const struct kernel *kernel;
 	bool root, nested, network;
+	bool repeat;		/* the run repeats: it takes little of the caller's state */
+	const struct strings *env;	/* NAME or NAME=VALUE: its environment, too */
 	uint32_t tty;		/* enum channel_tty_flags */
 };
 void job_message(struct buffer *out, char **command, const struct job_extra *extra);
@@ -267,6 +273,13 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
  * by which guests of one snapshot differ.
  */
 void job_moment(struct buffer *out);
+/* A run that repeats gets standard input to its end, and a fixed date and seed, in its place. */
+void job_same_moment(struct buffer *out, unsigned int seed);
+/* A file with @job for struct qemu_fds; returns its descriptor. */
+int job_file(const struct buffer *job);
+/* The guest's date at the start, in QEMU's form: a file's time is not later. */
+#define REPEAT_DATE	"2030-01-01T00:00:00"
+#define REPEAT_TIME	1893456000
 
 /* ---- qmp.c */
 struct qmp {
@@ -285,11 +298,13 @@ struct json_t *qmp_call(struct qmp *qmp, const char *command, struct json_t *arg
 			int timeout_ms, char **error);
 /* A call without arguments, for questions that may remain without an answer. */
 struct json_t *qmp_ask(struct qmp *qmp, const char *command, int timeout_ms);
-/*
- * Take the events that have arrived, without waiting. Returns true if KVM could not
- * execute an instruction of the guest, which has then stopped for good.
- */
-bool qmp_stopped(struct qmp *qmp);
+enum qmp_stop {
+	QMP_RUNS,
+	QMP_KVM_FAILED,		/* KVM could not execute an instruction of the guest */
+	QMP_STOPPED_ITSELF,	/* the guest has written to CHANNEL_STOP_PORT */
+};
+/* Take the events that have arrived, without waiting; has the guest stopped for good? */
+enum qmp_stop qmp_stopped(struct qmp *qmp);
 
 /* ---- snapshot.c: guests that have booted */
 /*
@@ -303,10 +318,21 @@ char *snapshot_path(const struct qemu *qemu, const struct kernel *kernel,
  * error. Returns false if the guest does not continue.
  */
 bool snapshot_save(struct qmp *qmp, const char *path);
+/*
+ * Wait until a guest has stopped itself, and save it. Returns false if either fails; it is
+ * not continued.
+ */
+bool snapshot_take(struct qmp *qmp, const char *path);
+/* Wait until a guest has stopped itself; false: it does not. */
+bool snapshot_stopped(struct qmp *qmp);
+bool snapshot_go_on(struct qmp *qmp);	/* continue it */
 /* True if there is a snapshot that only the caller or root can have written. */
 bool snapshot_there(const char *path);
-/* Wait until a guest that was started from a snapshot continues; false: it does not. */
-bool snapshot_loaded(struct qmp *qmp);
+/*
+ * Wait until a guest that was started from a snapshot continues; false: it does not.
+ * @repeats: it had stopped itself.
+ */
+bool snapshot_loaded(struct qmp *qmp, bool repeats);
 
 /* ---- models.c */
 struct vpmu_model;

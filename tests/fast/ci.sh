@@ -54,8 +54,8 @@ if spec["completionMode"] != "Indexed" or not str(spec["completions"]) == str(sp
     print("kubernetes.yml: completions, parallelism and PODS are not the same")
 END
 )"
-# What tools, QEMU and modules leave: tools/guest-kernel, tools/guest-module, qemu/build; and no
-# snapshot, which is sparse, has the size of the guest's memory, and is made again in seconds.
+# It holds what tools, QEMU and modules leave: tools/guest-kernel, tools/guest-module, qemu/build;
+# and no snapshot, which is sparse, has the size of the guest's memory, and is made again in seconds.
 case_of cached "$(python3 - 2>&1 <<'END'
 import fnmatch, yaml
 steps = [s for s in yaml.safe_load(open("action.yml"))["runs"]["steps"] if "cache" in s.get("uses", "")]

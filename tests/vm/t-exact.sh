@@ -3,9 +3,9 @@
 # timeout: 1800
 # takes: 650
 #
-# Programs whose counts are known by construction, a hundred times each: alone on
-# one CPU, and on two beside processes that keep them busy. All kinds of branches
-# on each model, fewer times on the older ones; by ptrace step by step; and by perf
+# Programs whose counts are known by construction, a hundred times each alone on one CPU, and
+# 25 times, a hundred with SOAK=1, on two beside processes that keep them busy. All kinds of
+# branches on each model, fewer times on the older ones; by ptrace step by step; and by perf
 # itself.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
@@ -13,6 +13,7 @@ set -uo pipefail
 build_programs
 
 runs=${RUNS:-100}
+busy_runs=${RUNS:-${SOAK:+100}}
 programs=$VPMU_BUILD/guest
 list=()
 for source in "$VPMU_ROOT"/tests/guest/*.S; do
@@ -22,7 +23,7 @@ done
 list+=("$programs"/{branchy,loop,sample}32)
 
 in_guest smp1 --smp 1 -- "$programs/count" -r "$runs" "${list[@]}"
-in_guest smp2 --smp 2 -- "$programs/count" -r "$runs" -b 2 "${list[@]}"
+in_guest smp2 --smp 2 -- "$programs/count" -r "${busy_runs:-25}" -b 2 "${list[@]}"
 in_guest step --smp 2 -- "$programs/count" -r "$runs" -s "$programs/step"
 for model in $(models); do
 	in_guest "kinds/$model" --cpu "$model" --smp 2 -- "$programs/count" -r 10 -k "${list[@]}"

@@ -27,7 +27,7 @@ records() {
 for model in Icelake-Server-v6 Skylake-Server; do
 	records "$model" "$model" bookworm LBR 32
 done
-for suite in bookworm bookworm-backports; do
+for suite in ${SOAK:+bookworm} bookworm-backports; do
 	records "SapphireRapids $suite" SapphireRapids "$suite" 'Architectural LBR' 32
 done
 records EPYC-Genoa EPYC-Genoa bookworm LBR 16 no-chain far=none
@@ -36,7 +36,7 @@ records Haswell Haswell-v4 bookworm LBR 16
 in_guest Conroe --cpu Conroe --root -- "$scripts/boot-log" '4-deep LBR'
 if "$VPMU_QEMU/bin/qemu-system-x86_64" -device Icelake-Server-v6-x86_64-cpu,help 2>&1 |
 	grep -q pmu-pv; then
-	for suite in bookworm bookworm-backports; do
+	for suite in bookworm ${SOAK:+bookworm-backports}; do
 		driver=$(pv_guest "$suite") || { echo "$driver" && continue; }
 		in_guest "pv $suite" --pmu pv --kernel "$suite" --root -- \
 			"$scripts/brstack" "$VPMU_BUILD/guest/recurse"

@@ -25,7 +25,7 @@ guest() {
 }
 guest Icelake-Server Icelake-Server-v6 'PEBS fmt4+-baseline' bookworm
 guest SapphireRapids SapphireRapids 'PEBS fmt4+-baseline' bookworm
-guest 'SapphireRapids with 6.12' SapphireRapids 'PEBS fmt4+-baseline' bookworm-backports
+[ -z "${SOAK:-}" ] || guest 'SapphireRapids with 6.12' SapphireRapids 'PEBS fmt4+-baseline' bookworm-backports
 guest ClearwaterForest ClearwaterForest 'Architectural PEBS' trixie-backports --format 15
 guest Penryn Penryn 'PEBS fmt0+' bookworm --format 0
 guest Nehalem Nehalem 'PEBS fmt1+' bookworm --format 1
@@ -76,6 +76,6 @@ none() { # NAME OPTION...
 		fi'
 }
 none ds=off --cpu Icelake-Server-v6,ds=off
-for suite in bookworm bookworm-backports; do
+for suite in bookworm ${SOAK:+bookworm-backports}; do
 	none "ClearwaterForest with $suite" --cpu ClearwaterForest --kernel $suite
 done

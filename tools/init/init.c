@@ -240,9 +240,15 @@ static void wait_for_job(struct job *job)
 	};
 
 	send_message(CHANNEL_READY, &ready, sizeof(ready));
-	while (!read_message())
-		wait_fd(control, POLLIN);
-	if (head.type != CHANNEL_JOB || job_parse(job, payload, head.len))
+	if (repeat_asked()) {
+		payload = repeat_job(&payload_have);
+	} else {
+		while (!read_message())
+			wait_fd(control, POLLIN);
+		if (head.type != CHANNEL_JOB)
+			die("not a job");
+	}
+	if (job_parse(job, payload, payload_have))
 		die("not a job");
 }
 

@@ -57,6 +57,15 @@ int job_parse(struct job *job, void *payload, size_t len);
 const struct channel_item *job_item(const struct job *job, uint32_t tag,
 				    const struct channel_item *item);
 
+/* repeat.c */
+/* Are this guest's runs to repeat? */
+bool repeat_asked(void);
+/*
+ * Stop the virtual machine here, and read the job when it goes on. Returns its payload, to
+ * be freed, and its length in @len.
+ */
+void *repeat_job(size_t *len);
+
 /* boot.c: the part of the boot that is the same for every job */
 void boot_mount(void);
 void boot_modules(void);

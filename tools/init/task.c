@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "init.h"
@@ -89,11 +91,24 @@ static void take_stream(int fd, int number)
 		fcntl(fd, F_SETFD, 0);
 }
 
+/* Shift the command's first instruction among the ticks of the guest's clock. */
+static void delay(const struct job *job)
+{
+	const struct channel_item *item = job_item(job, CHANNEL_DELAY, NULL);
+	struct timespec t = { 0 };
+
+	if (!item || item->len != 4)
+		return;
+	t.tv_nsec = *(const uint32_t *)(item + 1);
+	nanosleep(&t, NULL);
+}
+
 static void run_command(const struct job *job, const struct ends *ends)
 {
 	int err;
 
 	setpgid(0, 0);
+	delay(job);
 	if (job->tty && job->tty->flags & CHANNEL_TTY_CONTROLLING)
 		tcsetpgrp(ends->slave, getpid());
 	take_stream(ends->in, 0);
@@ -194,6 +209,27 @@ static void open_pipe(int *reader, int *writer, int *ours, const uint32_t *ids)
 		note("a stream is not yours: %m");
 }
 
+/* Standard input that came whole, with the job, as a file without a name. */
+static int open_input(const struct job *job)
+{
+	const struct channel_item *item = job_item(job, CHANNEL_STDIN, NULL);
+	int fd = item->len ? memfd_create("stdin", MFD_CLOEXEC)
+			   : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	const char *at = (const char *)(item + 1), *end = at + item->len;
+	ssize_t n;
+
+	for (; fd >= 0 && at < end; at += n) {
+		n = write(fd, at, end - at);
+		if (n <= 0)
+			die("no memory in the guest for standard input: %m");
+	}
+	if (fd < 0 || (item->len && lseek(fd, 0, SEEK_SET)))
+		die("no standard input in the guest: %m");
+	if (fchown(fd, job->ids[0], job->ids[1]) && item->len)
+		note("a stream is not yours: %m");
+	return fd;
+}
+
 void task_start(struct task *task, const struct job *job)
 {
 	uint32_t on_tty = job->tty ? job->tty->flags : 0;
@@ -206,7 +242,9 @@ void task_start(struct task *task, const struct job *job)
 	if (on_tty)
 		open_terminal(task, &ends, job->tty, job->ids);
 	ends.in = ends.out = ends.err = ends.slave;
-	if (!(on_tty & CHANNEL_TTY_STDIN))
+	if (job_item(job, CHANNEL_STDIN, NULL))
+		ends.in = open_input(job);
+	else if (!(on_tty & CHANNEL_TTY_STDIN))
 		open_pipe(&ends.in, &task->in, &task->in, job->ids);
 	if (!(on_tty & CHANNEL_TTY_STDOUT))
 		open_pipe(&task->out, &ends.out, &task->out, job->ids);

@@ -10,7 +10,6 @@
 #include "qemu/error-report.h"
 #include "qapi/error.h"
 #include "migration/vmstate.h"
-#include "system/cpu-timers.h"
 #include "system/kvm.h"
 #include "system/tcg.h"
 #include "kvm/vpmu-kvm-glue.h"
@@ -406,11 +405,6 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
         error_setg(errp, "%s: no PMU for this vendor and family under TCG; "
                    "Intel family 6 and AMD from K7 on have one (try -cpu "
                    "Icelake-Server-v6 or EPYC-Milan)", asked);
-        return false;
-    }
-    if (icount_enabled()) {
-        error_setg(errp, "%s cannot be combined with -icount or "
-                   "record/replay: the PMU counts instructions itself", asked);
         return false;
     }
     if (HOST_LONG_BITS != 64) {

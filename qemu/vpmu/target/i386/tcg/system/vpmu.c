@@ -11,6 +11,7 @@
 #include "exec/helper-proto.h"
 #include "exec/translation-block.h"
 #include "hw/i386/apic.h"
+#include "system/cpu-timers.h"
 #include "system/tcg.h"
 #include "tcg/helper-tcg.h"
 #include "accel/tcg/internal-common.h"
@@ -494,6 +495,23 @@ void x86_vpmu_boundary(CPUX86State *env)
 }
 
 /*
+ * A block that does not look at interrupts does not look at the budget of
+ * -icount either.  Where that is used up, time goes on by one instruction.
+ */
+static void vpmu_reserve_icount(CPUState *cs)
+{
+    if (!icount_enabled() || cs->neg.icount_decr.u16.low) {
+        return;
+    }
+    if (cs->icount_extra) {
+        cs->icount_extra--;
+    } else {
+        cs->icount_budget++;
+    }
+    cs->neg.icount_decr.u16.low = 1;
+}
+
+/*
  * A counter has wrapped and its next occurrence is to be recorded.  If the
  * kernel ran in between, it might switch tasks and write another value to the
  * counter, and the record would be lost.  Interrupts are most frequent here,
@@ -504,6 +522,7 @@ static void vpmu_hold_interrupts(CPUState *cs)
 {
     if ((cpu_env(cs)->hflags & HF_CPL_MASK) == 3) {
         cs->cflags_next_tb = (curr_cflags(cs) & ~CF_COUNT_MASK) | CF_NOIRQ | 1;
+        vpmu_reserve_icount(cs);
         /* and take interrupts after it */
         qatomic_set(&cs->neg.icount_decr.u16.high, -1);
     }
@@ -547,6 +566,10 @@ bool x86_vpmu_tb_expired(CPUState *cs, const TranslationBlock *tb)
     int64_t left;
 
     if (!v || !(tb->flags & HF_VPMU_MASK)) {
+        return false;
+    }
+    /* The block's code looks at -icount's budget first */
+    if (icount_enabled() && cs->neg.icount_decr.u16.low < tb->icount) {
         return false;
     }
     if (env->vpmu.left[bank] +

@@ -1,0 +1,178 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 3000
+# takes: 250
+#
+# vpmu run --repeat: every count and all output of tests/repeat's programs are the same in each
+# run, also on a busy machine, in another clone and from a snapshot made anew; and what each of
+# the measures is for differs without it. TIMES=N runs of each; SOAK=1: 100.
+set -uo pipefail
+# shellcheck disable=SC1091 # beside this file
+. "$(dirname "$(readlink -f "$0")")/guest.sh"
+times=${TIMES:-${SOAK:+100}}
+times=${times:-2}
+work=$(mktemp -d "$TMPDIR/repeat.XXXXXX")
+busy=()
+# shellcheck disable=SC2317 # called by the trap
+leave() {
+	[ ${#busy[@]} = 0 ] || kill "${busy[@]}" 2>/dev/null
+	rm -rf "$work"
+}
+trap leave EXIT
+vpmu=$VPMU_BUILD/vpmu
+events=instructions,instructions:u,instructions:k,cycles,branches
+
+# A cache of its own, whose snapshots nobody else uses.
+mkdir -p "$work/cache/vpmu" "$work/tree" "$work/elsewhere/a/b"
+"$VPMU_ROOT/tools/guest-kernel" >/dev/null 2>"$work/log" || { echo "skip repeat: $(tail -n 1 "$work/log")"; exit 0; }
+cp -a "${XDG_CACHE_HOME:-$HOME/.cache}"/vpmu/kernel-* "$work/cache/vpmu/"
+export XDG_CACHE_HOME=$work/cache
+cd "$work/tree" || exit 1
+cp "$VPMU_ROOT"/tests/repeat/* .
+gcc -O1 -o heap heap.c && g++ -O1 -o map map.cc && gcc -O1 -pthread -o mutex mutex.c || {
+	echo 'not ok programs: they do not compile'
+	exit 1
+}
+mkdir made
+for i in 0 1 2 3 4 5 6 7 8 9; do echo "int f$i(int x) { return x * $i + 1; }" >made/f$i.c; done
+cat >made/Makefile <<'END'
+all: $(patsubst %.c,%.o,$(wildcard *.c))
+%.o: %.c
+	gcc -O1 -c $< -o $@
+END
+
+# repeated OPTION... -- COMMAND...: prints its counts and its output, as one line.
+repeated() {
+	local options=()
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	timeout -k 10 "${GUEST_SECONDS:-300}" "$vpmu" run --repeat --memory 2G "${options[@]}" -- \
+		perf stat -x, -e "$events" "$@" 2>&1 </dev/null | sed -E 's/^([^,]*),[^,]*,([^,]*),.*/\2=\1/' |
+		paste -sd' '
+}
+
+# same NAME COMMAND...: as often as asked for; half of the runs beside two busy processes. A
+# program that leaves files finds them in its second run.
+same() {
+	local name=$1 first='' found wrong='' n
+	shift
+	repeated -- "$@" >/dev/null
+	for ((n = 1; n <= times; n++)); do
+		if [ $((n % 2)) = 0 ]; then
+			for _ in 1 2; do timeout 300 sh -c 'while :; do :; done' & busy+=($!); done
+		fi
+		found=$(repeated -- "$@")
+		[ ${#busy[@]} = 0 ] || { kill "${busy[@]}"; wait "${busy[@]}"; busy=(); } 2>/dev/null
+		[ -n "$first" ] || first=$found
+		[[ $found = *instructions:k=[1-9]* ]] || wrong="no counts: $found"
+		[ "$found" = "$first" ] || wrong="run $n: $found, not $first"
+	done
+	case_of "$name" "$wrong"
+}
+if_there() { # PROGRAM NAME COMMAND...
+	if command -v "$1" >/dev/null; then
+		same "${@:2}"
+	else
+		echo "skip $2: there is no $1"
+	fi
+}
+
+same 'a dynamic program' ./heap
+same 'a table of pointers in C++' ./map
+same 'four threads, a mutex and a race' ./mutex
+same '200 forks' ./forks
+same 'make -j2 of ten files' ./compiles
+same "perf's samples" ./samples
+if_there sqlite3 '10,000 inserts' ./inserts
+if_there /usr/bin/python3 'Python' /usr/bin/python3 table.py
+if [ -n "${SOAK:-}" ]; then
+	! command -v rustc >/dev/null || rustc -O table.rs
+	! command -v go >/dev/null || go build -o table-go table.go
+	! command -v javac >/dev/null || javac Threads.java
+	if_there node 'Node' node table.js
+	if_there rustc 'a HashMap in Rust' ./table
+	if_there go "Go's goroutines" ./table-go
+	if_there javac 'Java' java -cp . Threads
+fi
+
+model() {
+	local events=instructions,cycles:k,cache-misses,branch-misses,L1-dcache-load-misses,dTLB-load-misses
+	repeated --uarch on -- ./map
+}
+first=$(model)
+second=$(model)
+case_of 'the modelled CPU, the kernel included' "$([ -n "$first" ] && [ "$first" = "$second" ] || echo "$second, not $first")"
+
+# What a run is no function of.
+base=$(repeated --as /work -- ./map)
+equal() { # NAME OUTPUT
+	case_of "$1" "$([ "$2" = "$base" ] || echo "$2, not $base")"
+}
+equal 'another variable of ours' "$(MORE=$RANDOM$RANDOM repeated --as /work -- ./map)"
+equal 'limits, umask and niceness of ours' "$(ulimit -S -s 4096; umask 077; renice -n 3 $BASHPID >/dev/null; repeated --as /work -- ./map)"
+equal 'a seed that is the default' "$(repeated --seed 0 --as /work -- ./map)"
+rm -f "$work"/cache/vpmu/snapshot-*
+equal 'a snapshot made anew' "$(repeated --as /work -- ./map)"
+cp -a map forks "$work/elsewhere/a/b/"
+equal 'another place' "$(cd "$work/elsewhere/a/b" && repeated --as /work -- ./map)"
+slow=$("$vpmu" run --repeat --memory 2G --as /work -- perf stat -x, -e $events ./map 2>&1 </dev/null | { sleep 3; cat; } |
+	sed -E 's/^([^,]*),[^,]*,([^,]*),.*/\2=\1/' | paste -sd' ')
+equal 'a slow reader' "$slow"
+
+# A directory that was filled in another order, and files with other inodes.
+lists() { "$vpmu" run --repeat --as /work "$@" -- sh -c 'ls -U; stat -c "%n %i %b %X" *' 2>&1 </dev/null; }
+fill() { for i in "$@"; do echo "$i" >"$i"; touch -d 2020-01-01 "$i"; done; }
+mkdir "$work"/{one,other}
+(cd "$work/one" && fill $(seq 1 60))
+(cd "$work/other" && fill $(seq 60 -1 1))
+one=$(cd "$work/one" && lists) other=$(cd "$work/other" && lists)
+case_of 'inodes and the order of directories' "$([[ $one = *' 2020'* || $one = *[0-9]* ]] && [ "$one" = "$other" ] || diff <(echo "$one") <(echo "$other") | head -n 3)"
+
+# Standard input from a pipe and a file, and output to a terminal and a file.
+input() { rm -f counts; "$vpmu" run --repeat -o /dev/null -- perf stat -x, -e $events -o counts sort -n 2>&1; cat counts; }
+seq 5000 -1 1 >numbers
+piped=$(input <numbers | cat) filed=$(seq 5000 -1 1 | input)
+case_of 'standard input' "$([[ $piped = *5000*instructions:k* ]] && [ "$piped" = "$filed" ] || echo "$(tail -n 5 <<<"$filed"), not $(tail -n 5 <<<"$piped")")"
+rm -f counts out
+"$vpmu" run --repeat -- perf stat -x, -e $events -o counts ./heap >out </dev/null
+filed=$(cat counts)
+rm counts out
+script -qec "$vpmu run --repeat -- perf stat -x, -e $events -o counts ./heap" /dev/null >/dev/null </dev/null
+case_of 'standard output' "$([ -n "$filed" ] && [ "$filed" = "$(cat counts)" ] || echo "$(cat counts), not $filed")"
+
+# Without each of the measures.
+differs() { # NAME OUTPUT
+	case_of "$1 matters" "$([[ -n $2 && $2 != "$base" ]] || echo "the same: $2")"
+}
+differs 'the seed' "$(repeated --seed 1 --as /work -- ./map)"
+differs 'the environment' "$(repeated --env MORE=1 --as /work -- ./map)"
+differs 'the path' "$(repeated --as /work-with-a-longer-name -- ./map)"
+turns() { "$vpmu" run --repeat --seed "$1" -- ./mutex 2>&1 </dev/null; }
+case_of "a seed changes the threads' turns" "$([ "$(turns 1)" != "$(turns 2)" ] || echo 'it does not')"
+raw=(--qemu-arg -set --qemu-arg fsdev.share.repeatable=off)
+one=$(cd "$work/one" && lists "${raw[@]}") other=$(cd "$work/other" && lists "${raw[@]}")
+case_of 'the export matters' "$([ "$one" != "$other" ] || echo 'the same inodes and order')"
+plain() {
+	"$vpmu" run -- perf stat -x, -e instructions:k,cycles ./map 2>&1 </dev/null
+}
+case_of 'time matters' "$([ "$(plain)" != "$(plain)" ] || echo 'two runs with the time of the host have the same counts')"
+clock=$("$vpmu" run --repeat -- sh -c 'date +%F; hostname; sleep 3600' </dev/null 2>&1)
+case_of "the guest's date, name and sleep" "$([ "$clock" = $'2030-01-01\nvpmu' ] || echo "$clock")"
+
+refused() { # NAME WORDS OPTION...
+	local status=0 out
+	out=$("$vpmu" run "${@:3}" -- true 2>&1 </dev/null) || status=$?
+	case_of "refused: $1" "$([ $status = 125 ] && [[ $out = *"$2"* ]] || echo "status $status, $out")"
+}
+refused 'two CPUs' 'needed is one CPU' --repeat --smp 2
+refused 'a network' 'does not repeat' --repeat --network
+refused 'a seed alone' 'needs --repeat' --seed 1
+refused 'a path of the kernel' 'needed is an absolute path' --repeat --as /proc/x
+out=$("$vpmu" run --repeat --root -- /usr/bin/python3 -c 'import os; os.pwrite(os.open("/dev/port", os.O_RDWR), b"\1", 0x505); input()' </dev/null 2>&1)
+case_of 'a guest that stops itself' "$([[ $out = *'stopped its own machine'* ]] || echo "$out")"
+out=$(head -c 20M /dev/zero | "$vpmu" run --repeat -- true 2>&1)
+case_of 'refused: more input than it takes' "$([[ $out = *'at most 16M'* ]] || echo "$out")"
+exit 0
