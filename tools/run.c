@@ -843,8 +843,8 @@ static int run(const struct options *o, struct run *r, char **command)
 		fail(EXIT_VPMU, "--pmu %s: found %s, which has no paravirtual PMU; needed is "
 		     "vpmu's own QEMU: unset VPMU_QEMU", m->pmu, s.qemu.binary);
 	if (m->repeat && !s.qemu.patched)
-		fail(EXIT_VPMU, "--repeat: found %s, whose runs do not repeat; needed is vpmu's own "
-		     "QEMU: unset VPMU_QEMU", s.qemu.binary);
+		fail(EXIT_VPMU, "--repeat: found %s, whose runs do not repeat; needed is "
+		     "vpmu's own QEMU: unset VPMU_QEMU", s.qemu.binary);
 	if (m->pv && s.kernel.release)
 		s.driver = kernel_driver(&s.kernel, o->dry_run);
 	if (o->dry_run)
