@@ -2,7 +2,8 @@
 /*
  * vpmu bench: counts each command of a file in one guest, and holds the counts to a baseline
  * beside the file. What makes a program's counts differ from run to run is taken away as far
- * as can be: the environment, randomised addresses, the kinds of its streams.
+ * as can be: the environment, randomised addresses, the kinds of its streams; with --repeat,
+ * all of it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,10 +29,10 @@ static const char usage[] =
 "  vpmu bench --update bench     # then commit bench and bench.baseline\n"
 "  vpmu bench bench\n";
 
-/* OUT EVENTS [NAME COMMAND]... */
+/* EVENTS [NAME COMMAND]...; the counts are its output. */
 static const char script[] =
-	"out=$1 events=$2\n"
-	"shift 2\n"
+	"out=/tmp/vpmu-bench.$$ events=$1\n"
+	"shift 1\n"
 	"while [ $# -gt 0 ]; do\n"
 	"	printf '" COUNTS_TITLE "%s\\n' \"$1\" >>\"$out\"\n"
 	"	eval \"env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/ LC_ALL=C.UTF-8 \\\n"
@@ -42,7 +43,8 @@ static const char script[] =
 	"		exit 125\n"
 	"	}\n"
 	"	shift 2\n"
-	"done\n";
+	"done\n"
+	"cat \"$out\"\n";
 
 struct bench {
 	char *name, *command;
@@ -117,36 +119,39 @@ static void choose(struct benches *b, const char *shard)
 
 /* ---- the run */
 
-static char scratch[] = ".vpmu-bench-XXXXXX"; /* in this directory; the guest writes it */
 static pid_t child;
-
-static void drop_scratch(void)
-{
-	unlink(scratch);
-}
 
 static void forward(int sig)
 {
 	kill(child, sig);
 }
 
-/* vpmu run counts them into the scratch file. */
-static int run_all(const struct benches *b, const char *events, char *const *more, size_t n_more)
+struct plan {
+	const char *events;
+	char *const *more;	/* options of vpmu run */
+	size_t n_more;
+	bool repeat;		/* each command has a guest of its own, which repeats */
+	FILE *counts;		/* what the guests print */
+};
+
+/* vpmu run counts commands @from to @to, without that one, of those that are chosen. */
+static int run_some(const struct benches *b, const struct plan *p, size_t from, size_t to)
 {
-	char **argv = xalloc((n_more + 8 + 2 * b->n) * sizeof(*argv));
+	char **argv = xalloc((p->n_more + 8 + 2 * (to - from)) * sizeof(*argv));
 	int argc = 0;
 
 	argv[argc++] = "run";
-	for (size_t i = 0; i < n_more; i++)
-		argv[argc++] = more[i];
+	if (p->repeat)
+		argv[argc++] = "--repeat";
+	for (size_t i = 0; i < p->n_more; i++)
+		argv[argc++] = p->more[i];
 	argv[argc++] = "--";
 	argv[argc++] = "sh";
 	argv[argc++] = "-c";
 	argv[argc++] = (char *)script;
 	argv[argc++] = "bench";
-	argv[argc++] = scratch;
-	argv[argc++] = (char *)events;
-	for (size_t i = 0; i < b->n; i++)
+	argv[argc++] = (char *)p->events;
+	for (size_t i = from; i < to; i++)
 		if (b->list[i].chosen) {
 			argv[argc++] = b->list[i].name;
 			argv[argc++] = b->list[i].command;
@@ -154,18 +159,16 @@ static int run_all(const struct benches *b, const char *events, char *const *mor
 	return verb_run(argc, argv);
 }
 
-/* In a child, since a signal may end vpmu run at once, and the file has to go then, too. */
-static int count(const struct benches *b, const char *events, char *const *more, size_t n_more)
+/* In a child, whose output is kept, and which a signal may end at once. */
+static int count_some(const struct benches *b, const struct plan *p, size_t from, size_t to)
 {
-	int status, fd = mkstemp(scratch);
+	int status;
 
-	if (fd < 0)
-		fail(EXIT_VPMU, "a file in this directory: %s", strerror(errno));
-	close(fd);
 	child = fork();
-	if (!child)
-		exit(run_all(b, events, more, n_more));
-	atexit(drop_scratch);
+	if (!child) {
+		dup2(fileno(p->counts), 1);
+		exit(run_some(b, p, from, to));
+	}
 	if (child < 0)
 		fail(EXIT_VPMU, "no process: %s", strerror(errno));
 	/* A terminal sends these to the child, too. */
@@ -178,10 +181,25 @@ static int count(const struct benches *b, const char *events, char *const *more,
 			fail(EXIT_VPMU, "waiting for vpmu run: %s", strerror(errno));
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
-	drop_scratch();
 	signal(WTERMSIG(status), SIG_DFL);
 	raise(WTERMSIG(status));
 	return EXIT_VPMU;
+}
+
+/*
+ * A run that repeats has one command: what others do before it, such as taking random
+ * numbers, is no part of its counts, and a new line in the file changes no other's.
+ */
+static int count(const struct benches *b, const struct plan *p)
+{
+	int status = 0;
+
+	if (!p->repeat)
+		return count_some(b, p, 0, b->n);
+	for (size_t i = 0; i < b->n && !status; i++)
+		if (b->list[i].chosen)
+			status = count_some(b, p, i, i + 1);
+	return status;
 }
 
 /* ---- the counts */
@@ -236,11 +254,14 @@ static void leave_out(struct counts *base, const struct benches *b)
 
 int verb_bench(int argc, char **argv)
 {
-	const char *events = "instructions:u", *shard = NULL, *output = NULL;
+	struct plan p = { .events = "instructions:u" };
+	const char *shard = NULL, *output = NULL;
 	struct verdict_options o = { 0 };
 	bool update = false;
 	const struct option_def defs[] = {
-		{ "events", 'e', "LIST", "what perf stat counts (instructions:u)", &events },
+		{ "events", 'e', "LIST", "what perf stat counts (instructions:u)", &p.events },
+		{ "repeat", 0, NULL, "each command in a run that repeats: any program, any count",
+		  &p.repeat },
 		{ "update", 0, NULL, "write FILE.baseline instead", &update },
 		{ "shard", 0, "K/N", "the K-th part of N, for a machine of several", &shard },
 		{ "output", 'o', "FILE", "keep the counts, for vpmu compare", &output },
@@ -250,7 +271,7 @@ int verb_bench(int argc, char **argv)
 	int at = options_parse(argc, argv, defs, usage), status;
 	struct counts base = { 0 }, now = { 0 };
 	struct benches b = { 0 };
-	char *baseline;
+	char *baseline, *kept;
 
 	if (at == argc)
 		fail(EXIT_VPMU, "bench takes a file of commands (vpmu bench --help)");
@@ -263,10 +284,16 @@ int verb_bench(int argc, char **argv)
 	if (!update && access(baseline, R_OK))
 		fail(EXIT_VPMU, "%s: %s; vpmu bench --update %s writes it", baseline,
 		     strerror(errno), argv[at]);
-	status = count(&b, events, argv + at + 1, argc - at - 1);
+	p.more = argv + at + 1;
+	p.n_more = argc - at - 1;
+	p.counts = tmpfile();
+	if (!p.counts)
+		fail(EXIT_VPMU, "no temporary file: %s", strerror(errno));
+	status = count(&b, &p);
 	if (status)
 		return status;
-	counts_read(&now, scratch);
+	kept = xprintf("/proc/self/fd/%d", fileno(p.counts));
+	counts_read(&now, kept);
 	check_complete(&now, &b);
 	if (output)
 		write_counts(&now, output);

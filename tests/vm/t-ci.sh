@@ -133,18 +133,34 @@ echo 'bad: false' >>bench
 bench bench
 status=$?
 case_of 'bench, a command that fails' "$([ $status = 125 ] && grep -q 'vpmu: bad: status 1' bench.log || cat bench.log)"
-# A name is only a name; and a signal, once there is a file, leaves none.
+# Whatever the program, with --repeat: threads, tables by pointers, an interpreter, and the kernel.
+cp "$VPMU_ROOT"/tests/repeat/{mutex.c,map.cc,table.py} .
+gcc -O1 -pthread -o mutex mutex.c && g++ -O1 -o map map.cc || echo 'not ok programs: they do not compile'
+printf '%s\n' 'threads: ./mutex' 'pointers: ./map' 'python: /usr/bin/python3 table.py' >bench
+bench --update --repeat -e instructions,instructions:u,cycles bench
+case_of 'bench --repeat, a baseline' "$([ "$(grep -c ',,cycles,' bench.baseline)" = 3 ] || cat bench.log)"
+wrong=''
+for i in $(seq $(((times + 1) / 2))); do
+	MORE=$(seq "$i") bench --repeat -e instructions,instructions:u,cycles bench || wrong+=$(grep FAIL bench.log)
+done
+case_of 'bench --repeat, each the same' "$wrong"
+sed -i 's/i < 20000; i++)$/i < 20001; i++)/' map.cc
+sed -i 's/range(5000)/range(5001)/' table.py
+sed -i 's/i < 20000; i++) {/i < 20001; i++) {/' mutex.c
+gcc -O1 -pthread -o mutex mutex.c && g++ -O1 -o map map.cc
+bench --repeat -e instructions,instructions:u,cycles bench
+status=$?
+case_of 'bench --repeat, one turn more of each' "$([ $status = 1 ] && [ "$(grep -c '^FAIL.*instructions:u: grew' bench.log)" = 3 ] || cat bench.log)"
+
+# A name is only a name; and a signal leaves no file.
 # shellcheck disable=SC2016 # a name
 printf '%s\n' 'a\nb $HOME: ./app' >bench
 bench --update bench
 case_of 'bench, a name with marks' "$(grep -qxF '# vpmu bench: a\nb $HOME' bench.baseline || cat bench.log bench.baseline)"
 echo 'endless: tail -f numbers' >bench
 "$VPMU_BUILD/vpmu" bench bench </dev/null >bench.log 2>&1 &
-for _ in $(seq 600); do
-	! grep -qs endless .vpmu-bench* || break
-	sleep 0.1
-done
-case_of 'bench, its file' "$(grep -qs endless .vpmu-bench* || cat bench.log)"
+before=$(ls -A . "$TMPDIR")
+sleep 4
 kill $!
 wait $!
-case_of 'bench, nothing is left' "$(ls -d .vpmu-bench* 2>/dev/null)"
+case_of 'bench, nothing is left' "$(diff <(echo "$before") <(ls -A . "$TMPDIR") | head -n 3)"
