@@ -110,7 +110,7 @@ enum channel_item_tag {
 	CHANNEL_KVM,		/* nothing: the command is to have /dev/kvm */
 	CHANNEL_NETWORK,	/* nothing: the command is to have a network */
 	CHANNEL_STDIN,		/* bytes: all of standard input, in place of the port */
-	CHANNEL_DELAY,		/* uint32_t nanoseconds to wait before the command */
+	CHANNEL_DELAY,		/* uint32_t: the command starts this many ns after a full second */
 };
 
 struct channel_item {

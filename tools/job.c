@@ -363,7 +363,9 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	else
 		add_environment(out, extra->perf);
 	add_perf(out, extra->perf);
-	add_vpmu(out, extra->share);
+	/* Where vpmu lies is no part of a run that repeats. */
+	if (!extra->repeat)
+		add_vpmu(out, extra->share);
 	add_modules(out, extra->share, extra->kernel);
 	string(out, CHANNEL_CWD, extra->cwd);
 	if (extra->share)

@@ -91,16 +91,21 @@ static void take_stream(int fd, int number)
 		fcntl(fd, F_SETFD, 0);
 }
 
-/* Shift the command's first instruction among the ticks of the guest's clock. */
+/*
+ * Start at a time that does not depend on what was done before, such as resolving a path, and
+ * lies where the caller wants it among the ticks of the guest's clock.
+ */
 static void delay(const struct job *job)
 {
 	const struct channel_item *item = job_item(job, CHANNEL_DELAY, NULL);
-	struct timespec t = { 0 };
+	struct timespec t;
 
 	if (!item || item->len != 4)
 		return;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += 2;
 	t.tv_nsec = *(const uint32_t *)(item + 1);
-	nanosleep(&t, NULL);
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
 static void run_command(const struct job *job, const struct ends *ends)
