@@ -46,16 +46,17 @@ static void select_item(uint16_t item)
 	outw(item, FW_CFG_SELECT);
 }
 
+/* As insb(), which does not tell the compiler that it writes to memory. */
 static void read_bytes(void *to, size_t len)
 {
-	insb(FW_CFG_DATA, to, len);
+	__asm__ volatile("cld; rep insb" : "+D"(to), "+c"(len) : "d"((uint16_t)FW_CFG_DATA) : "memory");
 }
 
 /* Select the job's file. Returns its size in bytes, or 0. */
 static size_t select_job(void)
 {
-	struct fw_cfg_file file;
-	uint32_t count;
+	struct fw_cfg_file file = { 0 };
+	uint32_t count = 0;
 
 	select_item(FW_CFG_DIR);
 	read_bytes(&count, sizeof(count));
