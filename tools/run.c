@@ -36,7 +36,7 @@ struct options {
 	const char *output, *stats, *policy, *filter, *trace, *console, *gdb, *qmp;
 	const char *seed, *as;
 	struct strings host_events, qemu_args, env;
-	bool root, nested, network, dry_run, verbose, no_snapshot, repeat;
+	bool root, nested, network, dry_run, verbose, no_snapshot, repeat, twice;
 };
 
 static struct options options;
@@ -65,6 +65,8 @@ static const struct option_def defs[] = {
 	{ "seed", 0, "N", "with --repeat: another such run, N from 0 (0)", &options.seed },
 	{ "env", 0, "NAME[=VALUE]...", "with --repeat: a variable for COMMAND; may be repeated",
 	  &options.env },
+	{ "twice", 0, NULL, "with --repeat: run it two times, and show where the runs part",
+	  &options.twice },
 	{ "as", 0, "DIR", "with --repeat: the current directory's path in the guest", &options.as },
 	{ "no-snapshot", 0, NULL, "boot, not from a booted guest in the cache, and keep none",
 	  &options.no_snapshot },
@@ -201,8 +203,9 @@ static void check_repeat(const struct options *o, const struct machine *m)
 	const char *other = m->kvm ? "accel kvm" : o->network ? "network" :
 			    o->nested ? "nested" : m->gdb ? "gdb" : o->qmp ? "qmp" : NULL;
 
-	if (!o->repeat && (o->seed || o->env.n || o->as))
-		fail(EXIT_VPMU, "--%s needs --repeat", o->seed ? "seed" : o->as ? "as" : "env");
+	if (!o->repeat && (o->seed || o->env.n || o->as || o->twice))
+		fail(EXIT_VPMU, "--%s needs --repeat",
+		     o->seed ? "seed" : o->as ? "as" : o->twice ? "twice" : "env");
 	if (!o->repeat)
 		return;
 	if (o->as && (*o->as != '/' || !strcmp(o->as, "/") || of_kernel(o->as)))
@@ -874,6 +877,11 @@ static int run(const struct options *o, struct run *r, char **command)
 	return exit_status(&r->out);
 }
 
+static int run_again(void *ctx, char **command)
+{
+	return run(&options, ctx, command);
+}
+
 int verb_run(int argc, char **argv)
 {
 	struct options *o = &options;
@@ -895,5 +903,7 @@ int verb_run(int argc, char **argv)
 	events_parse(&r.events, &o->host_events, &m);
 	if (o->filter)
 		events_check_filter(o->filter, m.cpu);
+	if (o->twice && first < argc)
+		return twice(run_again, &r, argv + first);
 	return run(o, &r, argv + first);
 }

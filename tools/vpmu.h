@@ -401,6 +401,13 @@ struct outcome {
 void session_run(struct guest *guest, const struct buffer *job,
 		 uint32_t tty, bool verbose, struct outcome *outcome);
 
+/* ---- twice.c */
+/*
+ * Execute @run two times for @command, in children, recorded, and say where they part.
+ * Returns the command's exit status, or 125 where they do.
+ */
+int twice(int (*run)(void *ctx, char **command), void *ctx, char **command);
+
 /* ---- terminal.c */
 uint32_t terminal_streams(void);	/* which streams are to be a terminal */
 void terminal_raw(void);		/* nothing happens without a terminal */

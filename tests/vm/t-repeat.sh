@@ -162,6 +162,16 @@ case_of 'time matters' "$([ "$(plain)" != "$(plain)" ] || echo 'two runs with th
 clock=$("$vpmu" run --repeat -- sh -c 'date +%F; hostname; sleep 3600' </dev/null 2>&1)
 case_of "the guest's date, name and sleep" "$([ "$clock" = $'2030-01-01\nvpmu' ] || echo "$clock")"
 
+# Where two runs part: one finds what the other has left.
+parts() { "$vpmu" run --repeat --twice -- sh -c 'cat left >/dev/null 2>&1; echo x >>left; exit 3' 2>&1 </dev/null; }
+rm -f left
+out=$(parts)
+status=$?
+case_of 'two runs that part' "$([ $status = 125 ] && [[ $out = *'the two runs part after'*'1st: '*'2nd: '* ]] || echo "status $status, $out")"
+out=$(seq 9 | "$vpmu" run --repeat --twice -- sh -c 'sort -n; exit 3' 2>&1)
+status=$?
+case_of 'two runs that do not' "$([ $status = 3 ] && [[ $out = *'both runs are the same: '[0-9]* ]] || echo "status $status, $out")"
+
 refused() { # NAME WORDS OPTION...
 	local status=0 out
 	out=$("$vpmu" run "${@:3}" -- true 2>&1 </dev/null) || status=$?
@@ -169,6 +179,7 @@ refused() { # NAME WORDS OPTION...
 }
 refused 'two CPUs' 'needed is one CPU' --repeat --smp 2
 refused 'a network' 'does not repeat' --repeat --network
+refused 'twice alone' 'needs --repeat' --twice
 refused 'a seed alone' 'needs --repeat' --seed 1
 refused 'a path of the kernel' 'needed is an absolute path' --repeat --as /proc/x
 out=$("$vpmu" run --repeat --root -- /usr/bin/python3 -c 'import os; os.pwrite(os.open("/dev/port", os.O_RDWR), b"\1", 0x505); input()' </dev/null 2>&1)

@@ -49,7 +49,8 @@ static void select_item(uint16_t item)
 /* As insb(), which does not tell the compiler that it writes to memory. */
 static void read_bytes(void *to, size_t len)
 {
-	__asm__ volatile("cld; rep insb" : "+D"(to), "+c"(len) : "d"((uint16_t)FW_CFG_DATA) : "memory");
+	__asm__ volatile("cld; rep insb" : "+D"(to), "+c"(len)
+			 : "d"((uint16_t)FW_CFG_DATA) : "memory");
 }
 
 /* Select the job's file. Returns its size in bytes, or 0. */
