@@ -63,7 +63,7 @@ round() {
 # mediated PARAMETERS: KVM's own, which 7.x has on CPUs that save GLOBAL_CTRL at exits.
 mediated() {
 	[ -z "${CASES:-}" ] || return
-	CPU=EPYC-Genoa round amd trixie-backports "$1" 0 0 mediated
+	[ -z "${SOAK:-}" ] || CPU=EPYC-Genoa round amd trixie-backports "$1" 0 0 mediated
 	CPU=SapphireRapids,vmx-exit-save-perf-global-ctrl=on \
 		round intel trixie-backports "$1" 0 0 mediated
 }
