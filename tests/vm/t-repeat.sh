@@ -24,7 +24,10 @@ events=instructions,instructions:u,instructions:k,cycles,branches
 
 # A cache of its own, whose snapshots nobody else uses.
 mkdir -p "$work/cache/vpmu" "$work/tree" "$work/elsewhere/a/b"
-"$VPMU_ROOT/tools/guest-kernel" >/dev/null 2>"$work/log" || { echo "skip repeat: $(tail -n 1 "$work/log")"; exit 0; }
+if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" 2>"$work/log"); then
+	echo "skip repeat: $(tail -n 1 "$work/log")"
+	exit 0
+fi
 cp -a "${XDG_CACHE_HOME:-$HOME/.cache}"/vpmu/kernel-* "$work/cache/vpmu/"
 export XDG_CACHE_HOME=$work/cache
 cd "$work/tree" || exit 1
@@ -129,7 +132,8 @@ mkdir "$work"/{one,other}
 (cd "$work/one" && fill $(seq 1 60))
 (cd "$work/other" && fill $(seq 60 -1 1))
 one=$(cd "$work/one" && lists) other=$(cd "$work/other" && lists)
-case_of 'inodes and the order of directories' "$([[ $one = *' 2020'* || $one = *[0-9]* ]] && [ "$one" = "$other" ] || diff <(echo "$one") <(echo "$other") | head -n 3)"
+case_of 'inodes and the order of directories' "$([[ $one = *60*60* ]] || echo "$one"
+	diff <(echo "$one") <(echo "$other") | head -n 3)"
 
 # Standard input from a pipe and a file, and output to a terminal and a file.
 input() { rm -f counts; "$vpmu" run --repeat -o /dev/null -- perf stat -x, -e $events -o counts sort -n 2>&1; cat counts; }
@@ -184,6 +188,18 @@ refused 'a seed alone' 'needs --repeat' --seed 1
 refused 'a path of the kernel' 'needed is an absolute path' --repeat --as /proc/x
 out=$("$vpmu" run --repeat --root -- /usr/bin/python3 -c 'import os; os.pwrite(os.open("/dev/port", os.O_RDWR), b"\1", 0x505); input()' </dev/null 2>&1)
 case_of 'a guest that stops itself' "$([[ $out = *'stopped its own machine'* ]] || echo "$out")"
+# A full disk: the booted guest cannot be kept.
+mkdir -m 700 "$work/full"
+if unshare -m true 2>/dev/null; then
+	# shellcheck disable=SC2016 # of the inner shell
+	out=$(unshare -m sh -c 'mount -t tmpfs -o size=80M,mode=0700 none "$1/full" && mkdir -m 700 "$1/full/vpmu" &&
+		cd "$1/cache/vpmu" && cp -a "$3" $(find . -type l -lname "$3") "$1/full/vpmu/" && cd / &&
+		XDG_CACHE_HOME=$1/full "$2" run --repeat -- true; echo "status $?"; ls "$1/full/vpmu"' sh \
+		"$work" "$vpmu" "${kernel##*/}" 2>&1 </dev/null)
+	case_of 'a full disk' "$([[ $out = *'cannot be kept in '*'status 125'* && $out != *snapshot* ]] || echo "$out")"
+else
+	echo 'skip a full disk: needed are the rights to mount'
+fi
 out=$(head -c 20M /dev/zero | "$vpmu" run --repeat -- true 2>&1)
 case_of 'refused: more input than it takes' "$([[ $out = *'at most 16M'* ]] || echo "$out")"
 exit 0
