@@ -75,12 +75,24 @@ static void next(struct log *log)
 		log->line[0] = '\0';
 }
 
+static void say_parting(const char *before, const struct log *a, const struct log *b,
+			unsigned long n)
+{
+	say("the two runs part after %lu events; times are the guest's, in instructions:", n);
+	print_event("both", before);
+	print_event("1st", a->line);
+	print_event("2nd", b->line);
+	say("the usual causes: a file that the first run has left behind or that something else "
+	    "has changed, and how old files are that were written just before");
+}
+
 /* Returns true if they are equal, and says where they are not. */
 static bool compare(FILE *first, FILE *second)
 {
 	struct log a = { .file = first }, b = { .file = second };
-	char *before = strdup("");
+	char *before = NULL;
 	unsigned long n = 0;
+	bool same;
 
 	rewind(first);
 	rewind(second);
@@ -90,19 +102,19 @@ static bool compare(FILE *first, FILE *second)
 		next(&a);
 		next(&b);
 	}
-	if (!n || !a.line || !b.line)
+	if (!before || !a.line || !b.line) {
+		free(before);
 		fail(EXIT_VPMU, "--twice: perf in the guest has recorded nothing");
-	if (!a.line[0] && !b.line[0]) {
-		say("both runs are the same: %lu events", n);
-		return true;
 	}
-	say("the two runs part after %lu events; times are the guest's, in instructions:", n);
-	print_event("both", before);
-	print_event("1st", a.line);
-	print_event("2nd", b.line);
-	say("the usual causes: a file that the first run has left behind or that something else "
-	    "has changed, and how old files are that were written just before");
-	return false;
+	same = !a.line[0] && !b.line[0];
+	if (same)
+		say("both runs are the same: %lu events", n);
+	else
+		say_parting(before, &a, &b, n);
+	free(before);
+	free(a.line);
+	free(b.line);
+	return same;
 }
 
 /* Both runs read the same standard input, from its start. */
@@ -113,8 +125,10 @@ static FILE *keep_input(void)
 	ssize_t n = 0;
 
 	while (input && !isatty(0) && (n = read(0, data, sizeof(data))) > 0)
-		if (fwrite(data, 1, n, input) != (size_t)n)
+		if (fwrite(data, 1, n, input) != (size_t)n) {
 			n = -1;
+			break;
+		}
 	if (!input || n < 0 || fflush(input))
 		fail(EXIT_VPMU, "standard input: %s", strerror(errno));
 	return input;
