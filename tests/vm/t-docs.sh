@@ -6,7 +6,7 @@
 # The commands of the documents work: each command of their sh blocks, except for the rows
 # of documents.tsv, is typed as it stands. A transcript shows the output of its command:
 # the layout, and the counts that are the same in every run. t-docs.sh PATTERN: only
-# documents whose name contains it, or "nested".
+# documents whose name contains it, or "nested"; SOAK=1 types what takes long, too.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=nested.sh
 . "$(dirname "$(readlink -f "$0")")/nested.sh"
@@ -69,6 +69,7 @@ command_of() { # DOCUMENT COMMAND
 	case $(commands_listed | awk -F'\t' -v doc="$1" -v line="$2" '$1 == doc && $2 == line { print $3 }') in
 	'') ;;
 	fails) fails=1 ;;
+	soak) [ -n "${SOAK:-}" ] || return ;;
 	*) return ;;
 	esac
 	line=$(shorter <<<"$2")

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1800
-# takes: 650
+# takes: 450
 #
 # Programs whose counts are known by construction, a hundred times each alone on one CPU, and
 # 25 times, a hundred with SOAK=1, on two beside processes that keep them busy. All kinds of
@@ -29,7 +29,10 @@ for model in $(models); do
 	in_guest "kinds/$model" --cpu "$model" --smp 2 -- "$programs/count" -r 10 -k "${list[@]}"
 done
 
-for model in $(older_models); do
+number=0
+for model in $(older_models); do # every third of them, but for SOAK=1
+	number=$((number + 1))
+	[ -n "${SOAK:-}" ] || [ $((number % 3)) = 1 ] || continue
 	# shellcheck disable=SC2016 # for the guest's shell
 	in_guest "${model%%,*}" --cpu "$model" -- sh -c '"$0" -r 2 "$@"; "$0" -r 2 -k "$@"' \
 		"$programs/count" "${list[@]}"

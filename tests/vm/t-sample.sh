@@ -3,7 +3,7 @@
 # timeout: 1200
 # takes: 200
 #
-# Sampling without skid, and perf's other commands as people use them.
+# Sampling without skid, and perf's other commands as people use them. SOAK=1 takes all models.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -12,7 +12,7 @@ programs=$VPMU_BUILD/guest
 scripts=$VPMU_ROOT/tests/guest
 read -r sample instructions branches < <("$programs/count" -x "$programs/sample")
 
-for model in $(models); do
+for model in Icelake-Server-v6 SapphireRapids ${SOAK:+Skylake-Server ClearwaterForest}; do
 	in_guest "$model" --cpu "$model" --root -- "$scripts/sampling" "$sample" "$model"
 done
 # Two counters of 40 bits, fixed ones, no full-width writes; and no global control at all,
