@@ -201,7 +201,9 @@ static bool of_kernel(const char *path)
 static void check_repeat(const struct options *o, const struct machine *m)
 {
 	const char *other = m->kvm ? "accel kvm" : o->network ? "network" :
-			    o->nested ? "nested" : m->gdb ? "gdb" : o->qmp ? "qmp" : NULL;
+			    o->nested ? "nested" : m->gdb ? "gdb" : o->qmp ? "qmp" :
+			    o->console ? "console" : o->verbose ? "verbose" :
+			    o->trace ? "trace" : o->host_events.n ? "host-event" : NULL;
 
 	if (!o->repeat && (o->seed || o->env.n || o->as || o->twice))
 		fail(EXIT_VPMU, "--%s needs --repeat",
@@ -672,7 +674,9 @@ static bool drop_guest(struct run *r)
  */
 static bool must_boot(const struct machine *m)
 {
-	return m->paused || m->trace || m->uarch || m->verbose || m->console || m->qmp ||
+	/* A model that is cold when the run starts is so each time. */
+	return m->paused || m->trace || (m->uarch && !m->repeat) || m->verbose || m->console ||
+		m->qmp ||
 		m->qemu_args.n;
 }
 
