@@ -676,8 +676,7 @@ static bool must_boot(const struct machine *m)
 {
 	/* A model that is cold when the run starts is so each time. */
 	return m->paused || m->trace || (m->uarch && !m->repeat) || m->verbose || m->console ||
-		m->qmp ||
-		m->qemu_args.n;
+		m->qmp || m->qemu_args.n;
 }
 
 /*
