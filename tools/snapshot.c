@@ -239,11 +239,16 @@ static bool save(struct qmp *qmp, const char *path)
 	return saved;
 }
 
+bool snapshot_go_on(struct qmp *qmp)
+{
+	return tell(qmp, "cont", NULL);
+}
+
 bool snapshot_save(struct qmp *qmp, const char *path)
 {
 	if (tell(qmp, "stop", NULL))
 		save(qmp, path);
-	return tell(qmp, "cont", NULL);
+	return snapshot_go_on(qmp);
 }
 
 /* The state of a guest that has written to CHANNEL_STOP_PORT. */
@@ -259,14 +264,9 @@ bool snapshot_take(struct qmp *qmp, const char *path)
 	return snapshot_stopped(qmp) && save(qmp, path);
 }
 
-bool snapshot_go_on(struct qmp *qmp)
-{
-	return tell(qmp, "cont", NULL);
-}
-
 /* It continues from the state in which it was saved. */
 bool snapshot_loaded(struct qmp *qmp, bool repeats)
 {
 	return await(qmp, "query-status", repeats ? STOPPED_ITSELF : "paused", LOAD_MS) &&
-		tell(qmp, "cont", NULL);
+		snapshot_go_on(qmp);
 }

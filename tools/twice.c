@@ -6,8 +6,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,6 +146,7 @@ static int record(int (*run)(void *ctx, char **command), void *ctx, char **comma
 	lseek(fileno(input), 0, SEEK_SET);
 	pid = fork();
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* its guest ends with us */
 		dup2(fileno(input), 0);
 		dup2(fileno(log), 1);
 		exit(run(ctx, command));

@@ -157,10 +157,15 @@ case_of 'bench --repeat, one turn more of each' "$([ $status = 1 ] && [ "$(grep 
 printf '%s\n' 'a\nb $HOME: ./app' >bench
 bench --update bench
 case_of 'bench, a name with marks' "$(grep -qxF '# vpmu bench: a\nb $HOME' bench.baseline || cat bench.log bench.baseline)"
-echo 'endless: tail -f numbers' >bench
-"$VPMU_BUILD/vpmu" bench bench </dev/null >bench.log 2>&1 &
+echo "endless: sh -c 'echo >started; tail -f numbers'" >bench
 before=$(ls -A . "$TMPDIR")
-sleep 4
+"$VPMU_BUILD/vpmu" bench bench </dev/null >bench.log 2>&1 &
+for _ in $(seq 600); do
+	[ ! -e started ] || break
+	sleep 0.1
+done
+case_of 'bench, a command without an end runs' "$([ -e started ] || cat bench.log)"
 kill $!
 wait $!
+rm -f started
 case_of 'bench, nothing is left' "$(diff <(echo "$before") <(ls -A . "$TMPDIR") | head -n 3)"

@@ -4,8 +4,8 @@
 # takes: 250
 #
 # vpmu run --repeat: every count and all output of tests/repeat's programs are the same in each
-# run, also on a busy machine, in another clone and from a snapshot made anew; and what each of
-# the measures is for differs without it. TIMES=N runs of each; SOAK=1: 100.
+# run, also on a busy machine and in another clone; user mode's also after the snapshot was
+# removed; and what each of the measures is for differs without it. TIMES=N runs of each; SOAK=1: 100.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -22,7 +22,7 @@ trap leave EXIT
 vpmu=$VPMU_BUILD/vpmu
 events=instructions,instructions:u,instructions:k,cycles,branches
 
-# A cache of its own, whose snapshots nobody else uses.
+# The test removes snapshots, so it has a cache of its own.
 mkdir -p "$work/cache/vpmu" "$work/tree" "$work/elsewhere/a/b"
 if ! kernel=$("$VPMU_ROOT/tools/guest-kernel" 2>"$work/log"); then
 	echo "skip repeat: $(tail -n 1 "$work/log")"
@@ -180,6 +180,22 @@ case_of 'two runs that part' "$([ $status = 125 ] && [[ $out = *'the two runs pa
 out=$(seq 9 | "$vpmu" run --repeat --twice -- sh -c 'sort -n; exit 3' 2>&1)
 status=$?
 case_of 'two runs that do not' "$([ $status = 3 ] && [[ $out = *'both runs are the same: '[0-9]* ]] || echo "status $status, $out")"
+
+# Whoever ends vpmu ends its recorded run, too.
+"$vpmu" run --repeat --twice -- sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null &
+parent=$! child=''
+for _ in $(seq 100); do
+	child=$(pgrep -P $parent) && break
+	sleep 0.1
+done
+kill $parent
+wait $parent 2>/dev/null
+for _ in $(seq 100); do
+	kill -0 "$child" 2>/dev/null || break
+	sleep 0.1
+done
+case_of 'a recorded run that is ended' "$([ -n "$child" ] || echo 'it has no child'
+	! kill -0 "$child" 2>/dev/null || echo "$child goes on")"
 
 refused() { # NAME WORDS OPTION...
 	local status=0 out
