@@ -190,7 +190,7 @@ static void step(struct pebs_rig *r)
 	require(!r->script.broken, "ops.h is kept");
 }
 
-static void wr(struct pebs_rig *r, uint32_t msr, uint64_t value)
+static void write_msr(struct pebs_rig *r, uint32_t msr, uint64_t value)
 {
 	(void)vpmu_arch_wrmsr(r->v, msr, value);
 	vpmu_script_service(&r->script);
@@ -198,9 +198,9 @@ static void wr(struct pebs_rig *r, uint32_t msr, uint64_t value)
 
 static void set_adaptive(struct pebs_rig *r)
 {
-	wr(r, 0x186, 0x4200c0 | (m.adaptive & 1) << 34);
-	wr(r, 0x187, 0x4200c0 | (m.adaptive & 2) << 33);
-	wr(r, 0x38d, 1 | (m.adaptive & 4) << 30);
+	write_msr(r, 0x186, 0x4200c0 | (m.adaptive & 1) << 34);
+	write_msr(r, 0x187, 0x4200c0 | (m.adaptive & 2) << 33);
+	write_msr(r, 0x38d, 1 | (m.adaptive & 4) << 30);
 }
 
 static void save_and_load(struct pebs_rig *r)
@@ -236,15 +236,15 @@ static void operation(struct pebs_rig *r)
 		i = op / 8 % COUNTERS;
 		m.value[i] = (0ull - byte() % 8) & MASK48;
 		m.wrapped &= ~(1ull << i);
-		wr(r, i < 2 ? 0x4c1u + i : 0x309u, m.value[i]);
+		write_msr(r, i < 2 ? 0x4c1u + i : 0x309u, m.value[i]);
 		break;
 	case 1:
 		m.enabled = op / 8 % 8;
-		wr(r, 0x3f1, (m.enabled & 3) | (m.enabled & 4) << 30);
+		write_msr(r, 0x3f1, (m.enabled & 3) | (m.enabled & 4) << 30);
 		break;
 	case 2:
 		m.cfg = (op / 8 % 16) | (uint64_t)(byte() % 3) << 24;
-		wr(r, 0x3f2, m.cfg);
+		write_msr(r, 0x3f2, m.cfg);
 		m.adaptive = byte() % 8;
 		set_adaptive(r);
 		break;
@@ -266,7 +266,7 @@ static void operation(struct pebs_rig *r)
 	case 6:
 		if (op & 8)
 			save_and_load(r);
-		wr(r, 0x390, BUFFER_FULL | 1ull << 63);
+		write_msr(r, 0x390, BUFFER_FULL | 1ull << 63);
 		m.status = 0;
 		break;
 	default:
@@ -292,8 +292,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	put(m.ds + 0x38, RIG_LINEAR + 3 * RIG_PAGE);
 	memcpy(r->ram, m.ram, RIG_RAM);
 	set_adaptive(r);
-	wr(r, 0x600, m.ds);
-	wr(r, 0x38f, 3 | 1ull << 32);
+	write_msr(r, 0x600, m.ds);
+	write_msr(r, 0x38f, 3 | 1ull << 32);
 	while (left) {
 		operation(r);
 		for (i = 0; i < COUNTERS; i++) {

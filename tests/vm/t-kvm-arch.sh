@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 5400
-# takes: 200
+# takes: 1000
 #
 # The architectural PMU that vpmu_kvm.ko serves in place of KVM's own: L1 is Debian's kernel
 # with the module, L2 Debian's kernel without any driver, and unmodified perf; on kvm_amd and
