@@ -21,6 +21,7 @@
 #include "exec/exec-all.h"
 #include "exec/translation-block.h"
 #include "hw/boards.h"
+#include "system/cpu-timers.h"
 #include "tcg/helper-tcg.h"
 #include "vpmu-internal.h"
 
@@ -723,7 +724,12 @@ VPMUUarch *vpmu_uarch_new(const char *mode, const char *params,
     u = g_new0(VPMUUarch, 1);
     u->params = *vpmu_uarch_params(model->name);
     u->always = !strcmp(mode, "always");
-    u->threads = g_get_num_processors() > current_machine->smp.max_cpus;
+    /*
+     * The thread reads the tables of the guest when it comes to them; with
+     * -icount each count repeats, so they are read at an instruction.
+     */
+    u->threads = !icount_enabled() &&
+                 g_get_num_processors() > current_machine->smp.max_cpus;
     if (!u->always && strcmp(mode, "on")) {
         error_setg(errp, "pmu-uarch=%s: needed: off, on or always", mode);
         g_free(u);
