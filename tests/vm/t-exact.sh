@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1800
-# takes: 450
+# takes: 350
 #
 # Programs whose counts are known by construction, a hundred times each alone on one CPU, and
-# 25 times, a hundred with SOAK=1, on two beside processes that keep them busy. All kinds of
+# on two beside processes that keep them busy: ten times, a hundred with SOAK=1. All kinds of
 # branches on each model, fewer times on the older ones; by ptrace step by step; and by perf
 # itself.
 set -uo pipefail
@@ -23,16 +23,16 @@ done
 list+=("$programs"/{branchy,loop,sample}32)
 
 in_guest smp1 --smp 1 -- "$programs/count" -r "$runs" "${list[@]}"
-in_guest smp2 --smp 2 -- "$programs/count" -r "${busy_runs:-25}" -b 2 "${list[@]}"
+in_guest smp2 --smp 2 -- "$programs/count" -r "${busy_runs:-10}" -b 2 "${list[@]}"
 in_guest step --smp 2 -- "$programs/count" -r "$runs" -s "$programs/step"
 for model in $(models); do
-	in_guest "kinds/$model" --cpu "$model" --smp 2 -- "$programs/count" -r 10 -k "${list[@]}"
+	in_guest "kinds/$model" --cpu "$model" --smp 2 -- "$programs/count" -r "${busy_runs:-3}" -k "${list[@]}"
 done
 
 number=0
-for model in $(older_models); do # every third of them, but for SOAK=1
+for model in $(older_models); do # every fifth of them, but for SOAK=1
 	number=$((number + 1))
-	[ -n "${SOAK:-}" ] || [ $((number % 3)) = 1 ] || continue
+	[ -n "${SOAK:-}" ] || [ $((number % 5)) = 1 ] || continue
 	# shellcheck disable=SC2016 # for the guest's shell
 	in_guest "${model%%,*}" --cpu "$model" -- sh -c '"$0" -r 2 "$@"; "$0" -r 2 -k "$@"' \
 		"$programs/count" "${list[@]}"

@@ -20,8 +20,8 @@ build_bare
 work=$(mktemp -d "$TMPDIR/kvm-user.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-perf_cases='loaded kvm'
-[ -z "${SOAK:-}" ] || perf_cases+=' top default process ways reload hotplug' more=20000
+perf_cases=kvm
+[ -z "${SOAK:-}" ] || perf_cases+=' loaded top default process ways reload hotplug' more=20000
 export SEED=${SEED:-$RANDOM} TURNS=${TURNS:-${more:-300}}
 
 cat >l1.sh <<'END'

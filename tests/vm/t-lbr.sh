@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 900
-# takes: 250
+# takes: 200
 #
 # Branch records in Debian guests: what the kernel says of them, and what perf shows
 # of a program of which every branch is known. In a guest without an operating
 # system: a host that records branches, too, and moves from one QEMU to another.
+# SOAK=1 takes all models and kernels.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -24,15 +25,17 @@ records() {
 		"$scripts" "$4" "$VPMU_BUILD/guest/recurse" "${@:5}"
 }
 
-for model in Icelake-Server-v6 Skylake-Server; do
+for model in Icelake-Server-v6 ${SOAK:+Skylake-Server}; do
 	records "$model" "$model" bookworm LBR 32
 done
 for suite in ${SOAK:+bookworm} bookworm-backports; do
 	records "SapphireRapids $suite" SapphireRapids "$suite" 'Architectural LBR' 32
 done
 records EPYC-Genoa EPYC-Genoa bookworm LBR 16 no-chain far=none
-records Nehalem Nehalem bookworm LBR 16 no-chain far=none
-records Haswell Haswell-v4 bookworm LBR 16
+if [ -n "${SOAK:-}" ]; then
+	records Nehalem Nehalem bookworm LBR 16 no-chain far=none
+	records Haswell Haswell-v4 bookworm LBR 16
+fi
 in_guest Conroe --cpu Conroe --root -- "$scripts/boot-log" '4-deep LBR'
 if "$VPMU_QEMU/bin/qemu-system-x86_64" -device Icelake-Server-v6-x86_64-cpu,help 2>&1 |
 	grep -q pmu-pv; then
@@ -63,7 +66,7 @@ bare_by() { # NAME MODEL APPEND PYTHON ARGUMENT...
 	sed -E "s,^(ok|not ok) ,\1 $name $model/," <<<"$out"
 	[ $status = 67 ] || echo "not ok $name $model: QEMU's status is $status, not 67"
 }
-for model in Icelake-Server-v6 SapphireRapids; do
+for model in ${SOAK:+Icelake-Server-v6} SapphireRapids; do
 	bare_by 'host beside' "$model" host=1 "$here/pv_bare.py"
 	# The cases of t-bare.sh, exact to the branch, while the guest moves.
 	bare_by 'moving' "$model" host=0 "$here/migrate.py" 8

@@ -4,7 +4,7 @@
 # takes: 60
 #
 # A guest's own perf tells of counters that it has lost: vpmu_guest.ko in a guest with an
-# architectural PMU, beside pinned events of the host. SOAK=1 takes 6.12 as well.
+# architectural PMU, beside pinned events of the host. SOAK=1 takes 6.12 and 7.x as well.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -31,7 +31,7 @@ told() {
 		"$script" "$demo" "$driver" "$kept" "$lost" "$@"
 }
 
-for suite in bookworm ${SOAK:+bookworm-backports} trixie-backports; do
+for suite in bookworm ${SOAK:+bookworm-backports trixie-backports}; do
 	driver=$(pv_guest "$suite") || { echo "$driver"; continue; }
 	b=br_inst_retired
 	told Intel "branches:u,$b.cond:u,$b.near_call:u,$b.near_return:u,$b.cond_taken:u" \

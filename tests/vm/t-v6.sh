@@ -68,7 +68,7 @@ traced() { # NAME
 }
 
 for model in GraniteRapids ClearwaterForest; do
-	for policy in direct shared mediated; do
+	for policy in direct ${SOAK:+shared mediated}; do
 		v6 "$model/$policy" "$(cpu $model),pmu=on,pmu-policy=$policy"
 	done
 	v6 "$model/one instruction a block" "$(cpu $model),pmu=on" -accel tcg,one-insn-per-tb=on
