@@ -8,10 +8,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "counts.h"
@@ -119,13 +117,6 @@ static void choose(struct benches *b, const char *shard)
 
 /* ---- the run */
 
-static pid_t child;
-
-static void forward(int sig)
-{
-	kill(child, sig);
-}
-
 struct plan {
 	const char *events;
 	char *const *more;	/* options of vpmu run */
@@ -134,10 +125,18 @@ struct plan {
 	FILE *counts;		/* what the guests print */
 };
 
-/* vpmu run counts commands @from to @to, without that one, of those that are chosen. */
-static int run_some(const struct benches *b, const struct plan *p, size_t from, size_t to)
+/* Commands @from to @to, without that one, of those that are chosen. */
+struct part {
+	const struct benches *b;
+	const struct plan *p;
+	size_t from, to;
+};
+
+static int run_part(void *ctx)
 {
-	char **argv = xalloc((p->n_more + 8 + 2 * (to - from)) * sizeof(*argv));
+	const struct part *part = ctx;
+	const struct plan *p = part->p;
+	char **argv = xalloc((p->n_more + 8 + 2 * (part->to - part->from)) * sizeof(*argv));
 	int argc = 0;
 
 	argv[argc++] = "run";
@@ -151,39 +150,15 @@ static int run_some(const struct benches *b, const struct plan *p, size_t from, 
 	argv[argc++] = (char *)script;
 	argv[argc++] = "bench";
 	argv[argc++] = (char *)p->events;
-	for (size_t i = from; i < to; i++)
-		if (b->list[i].chosen) {
-			argv[argc++] = b->list[i].name;
-			argv[argc++] = b->list[i].command;
+	for (size_t i = part->from; i < part->to; i++) {
+		const struct bench *one = &part->b->list[i];
+
+		if (one->chosen) {
+			argv[argc++] = one->name;
+			argv[argc++] = one->command;
 		}
-	return verb_run(argc, argv);
-}
-
-/* In a child, whose output is kept, and which a signal may end at once. */
-static int count_some(const struct benches *b, const struct plan *p, size_t from, size_t to)
-{
-	int status;
-
-	child = fork();
-	if (!child) {
-		dup2(fileno(p->counts), 1);
-		exit(run_some(b, p, from, to));
 	}
-	if (child < 0)
-		fail(EXIT_VPMU, "no process: %s", strerror(errno));
-	/* A terminal sends these to the child, too. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	signal(SIGTERM, forward);
-	signal(SIGHUP, forward);
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			fail(EXIT_VPMU, "waiting for vpmu run: %s", strerror(errno));
-	if (!WIFSIGNALED(status))
-		return WEXITSTATUS(status);
-	signal(WTERMSIG(status), SIG_DFL);
-	raise(WTERMSIG(status));
-	return EXIT_VPMU;
+	return verb_run(argc, argv);
 }
 
 /*
@@ -192,13 +167,17 @@ static int count_some(const struct benches *b, const struct plan *p, size_t from
  */
 static int count(const struct benches *b, const struct plan *p)
 {
+	struct part part = { .b = b, .p = p, .to = b->n };
 	int status = 0;
 
 	if (!p->repeat)
-		return count_some(b, p, 0, b->n);
-	for (size_t i = 0; i < b->n && !status; i++)
+		return in_child(run_part, &part, NULL, p->counts);
+	for (size_t i = 0; i < b->n && !status; i++) {
+		part.from = i;
+		part.to = i + 1;
 		if (b->list[i].chosen)
-			status = count_some(b, p, i, i + 1);
+			status = in_child(run_part, &part, NULL, p->counts);
+	}
 	return status;
 }
 

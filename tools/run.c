@@ -594,6 +594,7 @@ static bool trace_finish(struct trace_files *t, const struct options *o,
 /* ---- the run */
 
 struct run {
+	char **command;
 	struct machine *machine;
 	struct host_events events;
 	struct trace_files trace;
@@ -814,7 +815,7 @@ static void look_for_kernel(struct kernel *kernel, const struct options *o)
 		kernel_find(kernel, which, o->modules);
 }
 
-static int run(const struct options *o, struct run *r, char **command)
+static int run(const struct options *o, struct run *r)
 {
 	struct job_extra extra = {
 		.root = o->root, .nested = o->nested, .network = o->network,
@@ -823,6 +824,7 @@ static int run(const struct options *o, struct run *r, char **command)
 	};
 	const char *snapshot = getenv("VPMU_SNAPSHOT");
 	struct machine *m = r->machine;
+	char **command = r->command;
 	struct start s = { .job = -1 };
 	struct buffer job = { 0 };
 	FILE *stats = NULL;
@@ -880,9 +882,9 @@ static int run(const struct options *o, struct run *r, char **command)
 	return exit_status(&r->out);
 }
 
-static int run_again(void *ctx, char **command)
+static int run_again(void *ctx)
 {
-	return run(&options, ctx, command);
+	return run(&options, ctx);
 }
 
 int verb_run(int argc, char **argv)
@@ -906,7 +908,9 @@ int verb_run(int argc, char **argv)
 	events_parse(&r.events, &o->host_events, &m);
 	if (o->filter)
 		events_check_filter(o->filter, m.cpu);
-	if (o->twice && first < argc)
-		return twice(run_again, &r, argv + first);
-	return run(o, &r, argv + first);
+	r.command = argv + first;
+	if (!o->twice || first == argc)
+		return run(o, &r);
+	r.command = twice_command(r.command);
+	return twice(run_again, &r);
 }

@@ -6,11 +6,8 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "vpmu.h"
@@ -136,47 +133,31 @@ static FILE *keep_input(void)
 	return input;
 }
 
-/* Returns the status of waitpid(2). */
-static int record(int (*run)(void *ctx, char **command), void *ctx, char **command,
-		  FILE *input, FILE *log)
+int twice(int (*run)(void *ctx), void *ctx)
 {
-	int status;
-	pid_t pid;
+	FILE *input = keep_input(), *log[2] = { tmpfile(), tmpfile() };
+	int status = 0;
 
-	lseek(fileno(input), 0, SEEK_SET);
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM); /* its guest ends with us */
-		dup2(fileno(input), 0);
-		dup2(fileno(log), 1);
-		exit(run(ctx, command));
+	if (!log[0] || !log[1])
+		fail(EXIT_VPMU, "no temporary file: %s", strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		lseek(fileno(input), 0, SEEK_SET);
+		status = in_child(run, ctx, input, log[i]);
+		if (status == EXIT_VPMU)
+			return status;
 	}
-	while (pid > 0 && waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			pid = -1;
-	if (pid < 0)
-		fail(EXIT_VPMU, "no process: %s", strerror(errno));
-	return status;
+	return compare(log[0], log[1]) ? status : EXIT_VPMU;
 }
 
-int twice(int (*run)(void *ctx, char **command), void *ctx, char **command)
+char **twice_command(char **command)
 {
 	char *shell[] = { "sh", "-c", (char *)script, "sh" }, **logged;
-	FILE *input = keep_input(), *log[2] = { tmpfile(), tmpfile() };
 	size_t n = 0;
-	int status = 0;
 
 	while (command[n])
 		n++;
 	logged = xalloc((n + 5) * sizeof(*logged));
 	memcpy(logged, shell, sizeof(shell));
 	memcpy(logged + 4, command, (n + 1) * sizeof(*logged));
-	if (!log[0] || !log[1])
-		fail(EXIT_VPMU, "no temporary file: %s", strerror(errno));
-	for (int i = 0; i < 2; i++) {
-		status = record(run, ctx, logged, input, log[i]);
-		if (!WIFEXITED(status) || WEXITSTATUS(status) == EXIT_VPMU)
-			return EXIT_VPMU;
-	}
-	return compare(log[0], log[1]) ? WEXITSTATUS(status) : EXIT_VPMU;
+	return logged;
 }

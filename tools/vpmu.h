@@ -90,6 +90,7 @@ const char *nearest(const char *word, const char *const *candidates);
 
 /* ---- paths.c: paths of files */
 const char *cache_dir(void);		/* fails with the cure */
+void cache_make(void);		/* create it, with the directories above */
 struct stat;
 /* True if it belongs to the caller or root, and only its owner can write it. */
 bool only_ours(const struct stat *s);
@@ -145,6 +146,7 @@ int kernel_initramfs(const struct kernel *kernel, const char *driver);
 struct perf {
 	char *path;		/* the one that works, or NULL */
 	char *over;		/* perf that would be found first and does not work, or NULL */
+	bool first;		/* its directory is to be the first of PATH, not the last */
 };
 void perf_find(struct perf *perf);
 #define PERF_CURE	"apt-get install linux-perf"
@@ -401,12 +403,21 @@ struct outcome {
 void session_run(struct guest *guest, const struct buffer *job,
 		 uint32_t tty, bool verbose, struct outcome *outcome);
 
-/* ---- twice.c */
+/* ---- child.c */
 /*
- * Execute @run two times for @command, in children, recorded, and say where they part.
- * Returns the command's exit status, or 125 where they do.
+ * Call @run in a child, with standard input from @input, unless that is NULL, and standard
+ * output to @output. Returns its exit status; a signal that ends it ends the caller, too, and
+ * those that are to end the caller are passed on.
  */
-int twice(int (*run)(void *ctx, char **command), void *ctx, char **command);
+int in_child(int (*run)(void *ctx), void *ctx, FILE *input, FILE *output);
+
+/* ---- twice.c */
+char **twice_command(char **command); /* what records @command and prints the log */
+/*
+ * Call @run, which executes such a command, two times and say where the logs part. Returns
+ * the command's exit status, or 125 where they do.
+ */
+int twice(int (*run)(void *ctx), void *ctx);
 
 /* ---- terminal.c */
 uint32_t terminal_streams(void);	/* which streams are to be a terminal */
