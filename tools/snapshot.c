@@ -85,14 +85,17 @@ char *snapshot_path(const struct qemu *qemu, const struct kernel *kernel,
 		       (unsigned long long)key_of(qemu, kernel, m, initrd));
 }
 
-static bool state_is(struct qmp *qmp, const char *command, const char *want)
+enum state { OTHER, WANTED, FAILED };
+
+static enum state state_of(struct qmp *qmp, const char *command, const char *want)
 {
 	json_t *reply = qmp_ask(qmp, command, 1000);
 	const char *state = json_string_value(json_object_get(reply, "status"));
-	bool is = state && !strcmp(state, want);
+	enum state of = !state ? OTHER : !strcmp(state, want) ? WANTED :
+			!strcmp(state, "failed") ? FAILED : OTHER;
 
 	json_decref(reply);
-	return is;
+	return of;
 }
 
 /* Is a signal pending that ends vpmu? session.c blocks and reads it later. */
@@ -109,13 +112,15 @@ static bool await(struct qmp *qmp, const char *command, const char *want, int ms
 {
 	const struct timespec step = { .tv_nsec = 2000000 };
 	uint64_t end = now_ns() + ms * 1000000ull;
+	enum state state = OTHER;
 
 	while (qmp->fd >= 0 && now_ns() < end && !ending()) {
-		if (state_is(qmp, command, want))
-			return true;
+		state = state_of(qmp, command, want);
+		if (state != OTHER)
+			break;
 		nanosleep(&step, NULL);
 	}
-	return false;
+	return state == WANTED;
 }
 
 static bool tell(struct qmp *qmp, const char *command, json_t *arguments)
