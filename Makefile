@@ -87,6 +87,9 @@ modules:
 install: all
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 
+bundle: all
+	@tools/bundle
+
 deb: all
 	@tools/deb
 
@@ -114,7 +117,8 @@ help:
 	@echo 'make qemu         our QEMU, into the cache'
 	@echo 'make modules      the kernel modules'
 	@echo 'make install      install to DESTDIR and the prefix that meson setup was given'
+	@echo 'make bundle       vpmu with all that it needs, for any Linux, in $(BUILD)/bundle/'
 	@echo 'make deb          Debian packages, in $(BUILD)/deb/'
 	@echo 'make setup        install the Debian packages that all this needs (root)'
 
-.PHONY: all setup demo check check-fast lint check-commits check-kvm check-migration check-sanitized soak coverage check-kut bench fuzz qemu modules install deb check-deb check-chroot clean help
+.PHONY: all setup demo check check-fast lint check-commits check-kvm check-migration check-sanitized soak coverage check-kut bench fuzz qemu modules install bundle deb check-deb check-chroot clean help

@@ -206,6 +206,21 @@ int job_file(const struct buffer *job)
 	return fd;
 }
 
+/* The caller's PATH, with perf's directory if it is in none of PATH. */
+static char *path_with(const struct perf *perf)
+{
+	const char *path = getenv("PATH"), *slash = perf->path ? strrchr(perf->path, '/') : NULL;
+	int len = slash ? (int)(slash - perf->path) : 0;
+
+	if (!path)
+		path = "/usr/local/bin:/usr/bin:/bin";
+	if (!slash || perf->over || !strncmp(perf->path, "/usr/bin/", 9))
+		return xprintf("PATH=%s", path);
+	if (perf->first)
+		return xprintf("PATH=%.*s:%s", len, perf->path, path);
+	return xprintf("PATH=%s:%.*s", path, len, perf->path);
+}
+
 /* Is @entry, NAME=VALUE, the variable @name? */
 static bool names(const char *entry, const char *name)
 {
@@ -218,12 +233,13 @@ static bool names(const char *entry, const char *name)
  * PATH is the caller's, since it says which files the command is; and what --env names.
  * All the rest is the same for everybody.
  */
-static void add_same_environment(struct buffer *out, const struct strings *env)
+static void add_same_environment(struct buffer *out, const struct strings *env,
+				 const struct perf *perf)
 {
 	static const char *const same[] = {
 		"HOME=/", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "SHELL=/bin/sh", "TERM=dumb", "TZ=UTC0",
 	};
-	const char *path = getenv("PATH"), *value;
+	const char *value;
 	bool given;
 	char *text;
 
@@ -234,7 +250,7 @@ static void add_same_environment(struct buffer *out, const struct strings *env)
 		if (!given)
 			string(out, CHANNEL_ENV, same[i]);
 	}
-	text = xprintf("PATH=%s", path ? path : "/usr/local/bin:/usr/bin:/bin");
+	text = path_with(perf);
 	string(out, CHANNEL_ENV, text);
 	free(text);
 	for (size_t j = 0; j < env->n; j++) {
@@ -251,22 +267,13 @@ static void add_same_environment(struct buffer *out, const struct strings *env)
 
 /* ---- of any run */
 
-/* If perf is in no directory of PATH, its directory is appended. */
 static void add_environment(struct buffer *out, const struct perf *perf)
 {
-	bool extend = perf->path && !perf->over && strncmp(perf->path, "/usr/bin/", 9);
-	const char *slash = perf->path ? strrchr(perf->path, '/') : NULL;
-	char *path;
+	char *path = path_with(perf);
 
-	for (char **e = environ; *e; e++) {
-		if (extend && !strncmp(*e, "PATH=", 5)) {
-			path = xprintf("%s:%.*s", *e, (int)(slash - perf->path), perf->path);
-			string(out, CHANNEL_ENV, path);
-			free(path);
-		} else {
-			string(out, CHANNEL_ENV, *e);
-		}
-	}
+	for (char **e = environ; *e; e++)
+		string(out, CHANNEL_ENV, strncmp(*e, "PATH=", 5) ? *e : path);
+	free(path);
 }
 
 static void add_perf(struct buffer *out, const struct perf *perf)
@@ -359,7 +366,7 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	while (*command)
 		string(out, CHANNEL_ARG, *command++);
 	if (extra->repeat)
-		add_same_environment(out, extra->env);
+		add_same_environment(out, extra->env, extra->perf);
 	else
 		add_environment(out, extra->perf);
 	add_perf(out, extra->perf);

@@ -88,11 +88,28 @@ static void read_release(struct kernel *kernel)
 		     kernel->dir, kernel->dir);
 }
 
+/* A bundle has the kernel for whoever asks for none. */
+static bool bundled(struct kernel *kernel, const char *which, const char *modules)
+{
+	char *beside = which || modules ? NULL : installed_beside("lib/vpmu/kernel");
+
+	kernel->dir = beside ? realpath(beside, NULL) : NULL;
+	free(beside);
+	if (!kernel->dir)
+		return false;
+	cache_make(); /* otherwise the script does */
+	kernel->vmlinux = xprintf("%s/vmlinux", kernel->dir);
+	read_release(kernel);
+	return true;
+}
+
 void kernel_find(struct kernel *kernel, const char *which, const char *modules)
 {
 	int status;
 
 	cache_dir();
+	if (bundled(kernel, which, modules))
+		return;
 	status = ask_script(kernel, which, modules, false);
 	if (status)
 		exit(EXIT_VPMU);
@@ -101,6 +118,8 @@ void kernel_find(struct kernel *kernel, const char *which, const char *modules)
 
 bool kernel_cached(struct kernel *kernel, const char *which)
 {
+	if (bundled(kernel, which, NULL))
+		return true;
 	if (ask_script(kernel, which, NULL, true))
 		return false;
 	read_release(kernel);
@@ -116,6 +135,8 @@ void kernel_find_dry(struct kernel *kernel, const char *which, const char *modul
 		return;
 	}
 	cache_dir();
+	if (bundled(kernel, which, modules))
+		return;
 	status = ask_script(kernel, which, modules, true);
 	if (status && status != NOT_CACHED)
 		exit(EXIT_VPMU);
@@ -127,9 +148,12 @@ void kernel_find_dry(struct kernel *kernel, const char *which, const char *modul
 char *kernel_driver(const struct kernel *kernel, bool cached)
 {
 	struct buffer out = { 0 };
-	char *script, *argv[4] = { 0 };
+	char *script = xprintf("%s/vpmu_guest.ko", kernel->dir), *argv[4] = { 0 };
 	int status, n = 0;
 
+	if (!access(script, R_OK))
+		return script; /* a bundle's */
+	free(script);
 	if (!source_file("tools/guest-module", &script))
 		fail(EXIT_VPMU, "%s is missing: is vpmu installed completely?", script);
 	argv[n++] = script;

@@ -54,6 +54,22 @@ const char *cache_dir(void)
 	return dir;
 }
 
+void cache_make(void)
+{
+	char *path = strdup(cache_dir()), *slash = path;
+
+	while (slash) {
+		slash = strchr(slash + 1, '/');
+		if (slash)
+			*slash = 0;
+		/* Where it cannot be, who needs a file in it says so. */
+		(void)mkdir(path, 0755);
+		if (slash)
+			*slash = '/';
+	}
+	free(path);
+}
+
 /* A prefix may have been moved since the build, or installed with DESTDIR. */
 char *installed_beside(const char *name)
 {

@@ -84,6 +84,16 @@ static char *behind_script(void)
 	return found;
 }
 
+/* A bundle has one for machines that have none. */
+static char *bundled(void)
+{
+	char *beside = installed_beside("lib/vpmu/perf/perf");
+	char *found = beside && runs(beside) ? realpath(beside, NULL) : NULL;
+
+	free(beside);
+	return found;
+}
+
 void perf_find(struct perf *perf)
 {
 	char *first = in_path("perf", 0), *next;
@@ -100,5 +110,10 @@ void perf_find(struct perf *perf)
 			perf->path = next;
 		else
 			free(next);
+	}
+	if (!perf->path) {
+		perf->path = bundled();
+		perf->first = perf->path && first;
+		perf->over = NULL;
 	}
 }
