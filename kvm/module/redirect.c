@@ -4,6 +4,7 @@
 
 #include "hook.h"
 #include "params.h"
+#include "symbol.h"
 
 static void vk_hook_off(struct vk_hook *h)
 {
@@ -12,6 +13,18 @@ static void vk_hook_off(struct vk_hook *h)
 	h->on = false;
 	unregister_ftrace_function(&h->ops);
 	ftrace_free_filter(&h->ops);
+}
+
+/*
+ * By a name ftrace compares the names of all functions of the kernel, which takes seconds of
+ * an old CPU. Without kprobes there is no other way.
+ */
+static int vk_filter(struct vk_hook *h)
+{
+	void *at = vk_symbol(h->name);
+
+	return at ? ftrace_set_filter_ip(&h->ops, (unsigned long)at, 0, 0) :
+		    ftrace_set_filter(&h->ops, (unsigned char *)h->name, strlen(h->name), 0);
 }
 
 static int vk_hook_on(struct vk_hook *h)
@@ -25,7 +38,7 @@ static int vk_hook_on(struct vk_hook *h)
 	}
 	/* Ftrace leaves pointers to what it has freed after the last time. */
 	h->ops = (struct ftrace_ops){ .func = h->func, .flags = h->flags };
-	ret = ftrace_set_filter(&h->ops, (unsigned char *)h->name, strlen(h->name), 0);
+	ret = vk_filter(h);
 	if (ret) {
 		pr_err("this kernel's KVM has no function %s that ftrace could hook (%d): "
 		       "docs/KVM-HOST.md names the kernels that were tried\n", h->name, ret);

@@ -16,7 +16,8 @@ void *vk_exported(const char *name)
 
 void *vk_symbol(const char *name)
 {
-	struct kprobe kp = { .symbol_name = name };
+	/* A disabled one changes no code. */
+	struct kprobe kp = { .symbol_name = name, .flags = KPROBE_FLAG_DISABLED };
 	void *at = vk_exported(name);
 
 	if (at)

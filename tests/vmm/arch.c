@@ -674,7 +674,7 @@ static void run(unsigned int i)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		alarm(120);
+		alarm(300); /* ten VMs, seconds each on a busy machine */
 		wrong = cases[i].run();
 		printf("%s %s%s%s\n", wrong ? "not ok" : "ok", cases[i].name, wrong ? ": " : "",
 		       wrong ? wrong : "");
