@@ -370,7 +370,7 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	else
 		add_environment(out, extra->perf);
 	add_perf(out, extra->perf);
-	/* Where vpmu lies is no part of a run that repeats. */
+	/* A run that repeats does not know where vpmu lies. */
 	if (!extra->repeat)
 		add_vpmu(out, extra->share);
 	add_modules(out, extra->share, extra->kernel);

@@ -88,7 +88,7 @@ static void read_release(struct kernel *kernel)
 		     kernel->dir, kernel->dir);
 }
 
-/* A bundle has the kernel for whoever asks for none. */
+/* A bundle has a kernel, which is taken if no other is asked for. */
 static bool bundled(struct kernel *kernel, const char *which, const char *modules)
 {
 	char *beside = which || modules ? NULL : installed_beside("lib/vpmu/kernel");

@@ -62,7 +62,7 @@ void cache_make(void)
 		slash = strchr(slash + 1, '/');
 		if (slash)
 			*slash = 0;
-		/* Where it cannot be, who needs a file in it says so. */
+		/* Later steps report a directory that is missing. */
 		(void)mkdir(path, 0755);
 		if (slash)
 			*slash = '/';

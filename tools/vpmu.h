@@ -412,7 +412,7 @@ void session_run(struct guest *guest, const struct buffer *job,
 int in_child(int (*run)(void *ctx), void *ctx, FILE *input, FILE *output);
 
 /* ---- twice.c */
-char **twice_command(char **command); /* what records @command and prints the log */
+char **twice_command(char **command); /* a script that records @command and prints the log */
 /*
  * Call @run, which executes such a command, two times and say where the logs part. Returns
  * the command's exit status, or 125 where they do.

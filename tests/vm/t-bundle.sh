@@ -43,7 +43,7 @@ root() {
 	chown -R 65534:65534 "$1/work" "$1/home"
 }
 
-# inside DIR COMMAND...: in it, as nobody, who can gain no right.
+# inside DIR COMMAND...: runs it there for a user without rights, who can gain none.
 inside() {
 	# shellcheck disable=SC2016 # expanded there
 	timeout -k 5 250 unshare -m --pid --fork sh -c '
@@ -62,7 +62,7 @@ root "$work/root"
 mkdir "$work/root/opt/a b"
 tar -C "$work/root/opt/a b" -xf "$bundle"
 vpmu="/opt/a b/$name/bin/vpmu"
-counting=(perf stat -x, -e instructions:u ./app)
+counting=(perf stat "-x," -e instructions:u ./app)
 case_of 'no library' "$(find "$work/root" -path "$work/root/opt" -prune -o -name '*.so*' -print)"
 counts 'first run' "$(inside "$work/root" "$vpmu" run -- "${counting[@]}")"
 counts 'second run' "$(inside "$work/root" "$vpmu" run -- "${counting[@]}")"

@@ -4,7 +4,7 @@
 # takes: 250
 #
 # vpmu run --repeat: every count and all output of tests/repeat's programs are the same in each
-# run, also on a busy machine, in another clone and after the guest booted anew; and what each
+# run, also on a busy machine, in another clone and after another boot of the guest; and what each
 # of the measures is for differs without it. TIMES=N runs of each; SOAK=1: 100.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
