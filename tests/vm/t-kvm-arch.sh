@@ -70,9 +70,9 @@ mediated() {
 
 if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
-	round amd bookworm panic_on_warn=1 1000 3 ${CASES:-vmm tool guest lost carried}
+	round amd bookworm panic_on_warn=1 1000 3 ${CASES:-vmm tool guest lost told}
 	# shellcheck disable=SC2086 # words are meant
-	round intel trixie-backports panic_on_warn=1 1000 3 ${CASES:-vmm told fuzz}
+	round intel trixie-backports panic_on_warn=1 1000 3 ${CASES:-vmm carried fuzz}
 	exit 0
 fi
 all='vmm tool kut guest own foreign lost told two deep storm carried fuzz'
