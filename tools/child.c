@@ -10,7 +10,10 @@
 
 #include "vpmu.h"
 
-static const int ours[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+/* A terminal sends the first two to the child, too; the others are passed on. */
+static const int signals[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+#define SIGNALS		(sizeof(signals) / sizeof(signals[0]))
+
 static pid_t child;
 
 static void forward(int sig)
@@ -18,16 +21,25 @@ static void forward(int sig)
 	kill(child, sig);
 }
 
+static void handle_signals(struct sigaction *before)
+{
+	for (size_t i = 0; i < SIGNALS; i++) {
+		struct sigaction now = { .sa_handler = i < 2 ? SIG_IGN : forward };
+
+		sigaction(signals[i], NULL, &before[i]);
+		if (before[i].sa_handler != SIG_IGN) /* nohup's stays ignored */
+			sigaction(signals[i], &now, NULL);
+	}
+}
+
 int in_child(int (*run)(void *ctx), void *ctx, FILE *input, FILE *output)
 {
+	struct sigaction before[SIGNALS];
 	pid_t parent = getpid();
 	int status;
 
 	child = fork();
 	if (!child) {
-		/* The run before this one has changed them. */
-		for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-			signal(ours[i], SIG_DFL);
 		/* Its guest ends with us, however we end. */
 		if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
 			_exit(EXIT_VPMU);
@@ -38,14 +50,13 @@ int in_child(int (*run)(void *ctx), void *ctx, FILE *input, FILE *output)
 	}
 	if (child < 0)
 		fail(EXIT_VPMU, "no process: %s", strerror(errno));
-	/* A terminal sends these to the child, too. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	signal(SIGTERM, forward);
-	signal(SIGHUP, forward);
+	handle_signals(before);
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
 			fail(EXIT_VPMU, "waiting for vpmu run: %s", strerror(errno));
+	/* The next child inherits them, and hands those that are ignored to its guest. */
+	for (size_t i = 0; i < SIGNALS; i++)
+		sigaction(signals[i], &before[i], NULL);
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
 	signal(WTERMSIG(status), SIG_DFL);

@@ -20,7 +20,7 @@ echo 'ok bundle'
 name=$(basename "$bundle" .tar.xz)
 case_of 'a licence for each part' "$(tar -tf "$bundle" | grep -c 'share/doc/vpmu/licenses/.' | sed '/^[1-9][0-9]/d'
 	tar -xOf "$bundle" "$name/share/doc/vpmu/SOURCES" | grep -q '^glibc 2' || echo 'SOURCES names no glibc')"
-case_of 'nothing of this tree' "$(tar -xOf "$bundle" "$name/lib/vpmu/qemu/bin/qemu-system-x86_64" | grep "$VPMU_ROOT")"
+case_of 'a wrapper without the path of this tree' "$(tar -xOf "$bundle" "$name/lib/vpmu/qemu/bin/qemu-system-x86_64" | grep "$VPMU_ROOT")"
 
 busybox=$(command -v busybox)
 if [ -z "$busybox" ] || ldd "$busybox" >/dev/null 2>&1; then

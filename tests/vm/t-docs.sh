@@ -6,8 +6,8 @@
 # The commands of the documents work: each command of their sh blocks, except for the rows
 # of documents.tsv, is typed as it stands. A transcript shows the output of its command:
 # the layout, and the counts that are the same in every run. t-docs.sh PATTERN: only
-# documents whose name contains it, or "nested"; SOAK=1 types what takes long, too: all kinds
-# soak, host and guest.
+# documents whose name contains it, or "nested"; SOAK=1 types those of the kinds soak, host
+# and guest, too.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=nested.sh
 . "$(dirname "$(readlink -f "$0")")/nested.sh"

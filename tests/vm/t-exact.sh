@@ -14,6 +14,7 @@ build_programs
 
 runs=${RUNS:-100}
 busy_runs=${RUNS:-${SOAK:+100}}
+kinds_runs=$([ -n "${SOAK:-}" ] && echo 10 || echo 3)
 programs=$VPMU_BUILD/guest
 list=()
 for source in "$VPMU_ROOT"/tests/guest/*.S; do
@@ -26,7 +27,7 @@ in_guest smp1 --smp 1 -- "$programs/count" -r "$runs" "${list[@]}"
 in_guest smp2 --smp 2 -- "$programs/count" -r "${busy_runs:-10}" -b 2 "${list[@]}"
 in_guest step --smp 2 -- "$programs/count" -r "$runs" -s "$programs/step"
 for model in $(models); do
-	in_guest "kinds/$model" --cpu "$model" --smp 2 -- "$programs/count" -r "${busy_runs:-3}" -k "${list[@]}"
+	in_guest "kinds/$model" --cpu "$model" --smp 2 -- "$programs/count" -r "$kinds_runs" -k "${list[@]}"
 done
 
 number=0

@@ -141,7 +141,7 @@ for ((n = 1; n <= times + 2; n++)); do
 done
 case_of 'boots' "$([ -n "$first" ] || echo 'no snapshot')$wrong"
 rm -f "$work"/cache/vpmu/snapshot-*
-equal 'a snapshot made anew' "$(repeated --as /work -- ./map)"
+equal 'after another boot' "$(repeated --as /work -- ./map)"
 cp -a map forks "$work/elsewhere/a/b/"
 equal 'another place' "$(cd "$work/elsewhere/a/b" && repeated --as /work -- ./map)"
 slow=$("$vpmu" run --repeat --memory 2G --as /work -- perf stat -x, -e $events ./map 2>&1 </dev/null | { sleep 3; cat; } |
