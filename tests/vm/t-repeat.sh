@@ -5,12 +5,14 @@
 #
 # vpmu run --repeat: every count and all output of tests/repeat's programs are the same in each
 # run, also on a busy machine, in another clone and after another boot of the guest; and what each
-# of the measures is for differs without it. TIMES=N runs of each; SOAK=1: 100.
+# of the measures is for differs without it. TIMES=N runs of each; SOAK=1: 100, and 100 with the
+# modelled CPU. tests/vm/t-repeat.sh NAME...: only these programs (heap, heap-uarch, map, ...).
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
 times=${TIMES:-${SOAK:+100}}
 times=${times:-2}
+chosen=("$@")
 work=$(mktemp -d "$TMPDIR/repeat.XXXXXX")
 busy=()
 # shellcheck disable=SC2317 # called by the trap
@@ -21,6 +23,7 @@ leave() {
 trap leave EXIT
 vpmu=$VPMU_BUILD/vpmu
 events=instructions,instructions:u,instructions:k,cycles,branches
+modelled=$events,branch-misses,cache-references,cache-misses,L1-dcache-load-misses,dTLB-load-misses
 
 # The test removes snapshots, so it has a cache of its own.
 mkdir -p "$work/cache/vpmu" "$work/tree" "$work/elsewhere/a/b"
@@ -57,17 +60,24 @@ repeated() {
 		paste -sd' '
 }
 
-# same NAME COMMAND...: as often as asked for; half of the runs beside two busy processes. A
-# program that leaves files finds them in its second run.
+# same NAME COMMAND...: as often as asked for; each second run of two, and each tenth of many,
+# beside two busy processes. A program that leaves files finds them in its second run.
 same() {
-	local name=$1 first='' found wrong='' n
+	local name=$1
 	shift
 	[[ $1 != ./compiles && $1 != ./inserts ]] || repeated -- "$@" >/dev/null
+	equals "$name" -- "$@"
+	[ -z "${SOAK:-}" ] || events=$modelled equals "$name-uarch" --uarch on -- "$@"
+}
+equals() { # NAME OPTION... -- COMMAND...
+	local name=$1 first='' found wrong='' n
+	shift
+	[ ${#chosen[@]} = 0 ] || [[ " ${chosen[*]} " = *" $name "* ]] || return 0
 	for ((n = 1; n <= times; n++)); do
-		if [ $((n % 2)) = 0 ]; then
+		if [ $((n % (times > 2 ? 10 : 2))) = 0 ]; then
 			for _ in 1 2; do timeout 300 sh -c 'while :; do :; done' & busy+=($!); done
 		fi
-		found=$(repeated -- "$@")
+		found=$(repeated "$@")
 		[ ${#busy[@]} = 0 ] || { kill "${busy[@]}"; wait "${busy[@]}"; busy=(); } 2>/dev/null
 		[ -n "$first" ] || first=$found
 		[[ $found = *instructions:k=[1-9]* ]] || wrong="no counts: $found"
@@ -83,23 +93,24 @@ if_there() { # PROGRAM NAME COMMAND...
 	fi
 }
 
-same 'a dynamic program' ./heap
-same 'a table of pointers in C++' ./map
-same 'four threads, a mutex and a race' ./mutex
-same '200 forks' ./forks
-same 'make -j2 of ten files' ./compiles
-same "perf's samples" ./samples
-if_there sqlite3 '10,000 inserts' ./inserts
-if_there /usr/bin/python3 'Python' /usr/bin/python3 table.py
+same heap ./heap
+same map ./map
+same mutex ./mutex
+same forks ./forks
+same compiles ./compiles
+same samples ./samples
+if_there sqlite3 inserts ./inserts
+if_there /usr/bin/python3 python /usr/bin/python3 table.py
 if [ -n "${SOAK:-}" ]; then
 	! command -v rustc >/dev/null || rustc -O table.rs
 	! command -v go >/dev/null || go build -o table-go table.go
 	! command -v javac >/dev/null || javac Threads.java
-	if_there node 'Node' node table.js
-	if_there rustc 'a HashMap in Rust' ./table
-	if_there go "Go's goroutines" ./table-go
-	if_there javac 'Java' java -cp . Threads
+	if_there node node node table.js
+	if_there rustc rust ./table
+	if_there go go ./table-go
+	if_there javac java java -cp . Threads
 fi
+[ ${#chosen[@]} = 0 ] || exit 0
 
 # All that the modelled CPU counts, of the kernel as well.
 model() {
