@@ -310,7 +310,7 @@ t_environment() {
 	same host-untouched "$(ls -d /etc/vpmu-was-here 2>/dev/null)" ''
 
 	found=$(run --smp 2 --root -- sh -c 'id -u; nproc; cat /proc/sys/kernel/perf_event_paranoid /proc/sys/kernel/perf_event_max_sample_rate /proc/sys/kernel/perf_cpu_time_max_percent /proc/sys/kernel/kptr_restrict; cat /sys/class/net/lo/flags; ls -d /sys/kernel/tracing/events/sched; date +%Y; df /dev/shm | tail -n 1 | cut -d" " -f1; ls /dev/ptmx')
-	same guest "$found" $'0\n2\n-1\n100000\n0\n0\n0x9\n/sys/kernel/tracing/events/sched\n'"$(date +%Y)"$'\nshm\n/dev/ptmx'
+	same guest "$found" $'0\n2\n-1\n10000000\n0\n0\n0x9\n/sys/kernel/tracing/events/sched\n'"$(date +%Y)"$'\nshm\n/dev/ptmx'
 }
 
 t_perf() {

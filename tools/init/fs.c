@@ -198,7 +198,7 @@ static void make_links(const struct job *job)
 static void set_sysctls(void)
 {
 	static const char *const table[][2] = {
-		{ "kernel/perf_event_max_sample_rate", "100000" },
+		{ "kernel/perf_event_max_sample_rate", "10000000" },
 		{ "kernel/perf_cpu_time_max_percent", "0" },
 		{ "kernel/perf_event_paranoid", "-1" },
 		{ "kernel/kptr_restrict", "0" },
