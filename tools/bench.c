@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "counts.h"
+#include "bench.h"
+#include "growth.h"
 #include "verdict.h"
 #include "vpmu.h"
 
@@ -24,35 +25,8 @@ static const char usage[] =
 "has grown.\n"
 "\n"
 "  echo 'sort: sort -n numbers' >bench\n"
-"  vpmu bench --update bench     # then commit bench and bench.baseline\n"
+"  vpmu bench --update --functions bench     # then commit bench, bench.baseline, bench.functions\n"
 "  vpmu bench bench\n";
-
-/* EVENTS [NAME COMMAND]...; the counts are its output. */
-static const char script[] =
-	"out=/tmp/vpmu-bench.$$ events=$1\n"
-	"shift 1\n"
-	"while [ $# -gt 0 ]; do\n"
-	"	printf '" COUNTS_TITLE "%s\\n' \"$1\" >>\"$out\"\n"
-	"	eval \"env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/ LC_ALL=C.UTF-8 \\\n"
-	"		PYTHONHASHSEED=0 setarch -R perf stat -x, --append -o \\\"\\$out\\\" \\\n"
-	"		-e \\\"\\$events\\\" -- $2\" \\\n"
-	"		</dev/null >/dev/null || {\n"
-	"		echo \"vpmu: $1: status $?\" >&2\n"
-	"		exit 125\n"
-	"	}\n"
-	"	shift 2\n"
-	"done\n"
-	"cat \"$out\"\n";
-
-struct bench {
-	char *name, *command;
-	bool chosen;
-};
-struct benches {
-	const char *path;
-	struct bench *list;
-	size_t n;
-};
 
 static const struct bench *find(const struct benches *b, const char *name)
 {
@@ -62,10 +36,29 @@ static const struct bench *find(const struct benches *b, const char *name)
 	return NULL;
 }
 
+/* The first character outside of quotes that would begin another command, or NULL. */
+static const char *second_command(const char *command)
+{
+	char quote = '\0';
+
+	for (const char *c = command; *c; c++) {
+		if (*c == '\\' && quote != '\'' && c[1])
+			c++;
+		else if (quote)
+			quote = *c == quote ? '\0' : quote;
+		else if (*c == '\'' || *c == '"')
+			quote = *c;
+		else if (strchr(";|", *c) || (*c == '&' && (c == command || !strchr("<>", c[-1]))))
+			return c;
+	}
+	return NULL;
+}
+
 /* "sort: sort -n numbers" */
 static void take_line(struct benches *b, char *line, size_t number)
 {
 	char *colon = strstr(line, ": ");
+	const char *second;
 
 	line[strcspn(line, "\n")] = '\0';
 	line += strspn(line, " \t");
@@ -75,6 +68,10 @@ static void take_line(struct benches *b, char *line, size_t number)
 		fail(EXIT_VPMU, "%s:%zu: found '%s', needed a name, a colon and a command", b->path,
 		     number, line);
 	*colon = '\0';
+	second = second_command(colon + 2);
+	if (second)
+		fail(EXIT_VPMU, "%s:%zu: found '%c' outside of quotes, needed one command; "
+		     "sh -c '...' runs several", b->path, number, *second);
 	if (find(b, line))
 		fail(EXIT_VPMU, "%s:%zu: found a second %s", b->path, number, line);
 	b->list = reallocarray(b->list, b->n + 1, sizeof(*b->list));
@@ -113,72 +110,6 @@ static void choose(struct benches *b, const char *shard)
 		fail(EXIT_VPMU, "--shard %s: K/N is needed, with K from 1 to N", shard);
 	for (size_t i = 0; i < b->n; i++)
 		b->list[i].chosen = i % n == k - 1;
-}
-
-/* ---- the run */
-
-struct plan {
-	const char *events;
-	char *const *more;	/* options of vpmu run */
-	size_t n_more;
-	bool repeat;		/* each command has a guest of its own, which repeats */
-	FILE *counts;		/* what the guests print */
-};
-
-/* Commands @from to @to, without that one, of those that are chosen. */
-struct part {
-	const struct benches *b;
-	const struct plan *p;
-	size_t from, to;
-};
-
-static int run_part(void *ctx)
-{
-	const struct part *part = ctx;
-	const struct plan *p = part->p;
-	char **argv = xalloc((p->n_more + 8 + 2 * (part->to - part->from)) * sizeof(*argv));
-	int argc = 0;
-
-	argv[argc++] = "run";
-	if (p->repeat)
-		argv[argc++] = "--repeat";
-	for (size_t i = 0; i < p->n_more; i++)
-		argv[argc++] = p->more[i];
-	argv[argc++] = "--";
-	argv[argc++] = "sh";
-	argv[argc++] = "-c";
-	argv[argc++] = (char *)script;
-	argv[argc++] = "bench";
-	argv[argc++] = (char *)p->events;
-	for (size_t i = part->from; i < part->to; i++) {
-		const struct bench *one = &part->b->list[i];
-
-		if (one->chosen) {
-			argv[argc++] = one->name;
-			argv[argc++] = one->command;
-		}
-	}
-	return verb_run(argc, argv);
-}
-
-/*
- * A run that repeats has one command: what others do before it, such as taking random
- * numbers, is no part of its counts, and a new line in the file changes no other's.
- */
-static int count(const struct benches *b, const struct plan *p)
-{
-	struct part part = { .b = b, .p = p, .to = b->n };
-	int status = 0;
-
-	if (!p->repeat)
-		return in_child(run_part, &part, NULL, p->counts);
-	for (size_t i = 0; i < b->n && !status; i++) {
-		part.from = i;
-		part.to = i + 1;
-		if (b->list[i].chosen)
-			status = in_child(run_part, &part, NULL, p->counts);
-	}
-	return status;
 }
 
 /* ---- the counts */
@@ -231,17 +162,123 @@ static void leave_out(struct counts *base, const struct benches *b)
 	base->n = kept;
 }
 
+/* ---- the functions */
+
+/*
+ * The period before and now is the same, since it follows from the baseline's count. Shorter
+ * ones say no more of a program that takes so few instructions.
+ */
+#define SAMPLES		10000
+#define SHORTEST_PERIOD	1009
+/* Below this many periods, what a count grew by is lost in the chance of where samples fall. */
+#define LEAST_GROWTH	10
+
+static uint64_t period_of(const struct count *base)
+{
+	uint64_t period = base->value / SAMPLES | 1;
+
+	return period < SHORTEST_PERIOD ? SHORTEST_PERIOD : period;
+}
+
+struct functions {
+	const struct benches *b;
+	const struct bench_plan *p;
+	const struct counts *base;
+	const char *path;
+};
+
+/* Sample the commands of these rows, but for those that grew by too little. */
+static bool sample(const struct functions *f, const struct count *const *row, size_t n,
+		   struct buffer *text)
+{
+	struct bench_sampled *list = xalloc(n * sizeof(*list));
+	size_t kept = 0;
+	bool done;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct count *base = counts_find(f->base, row[i]->name, 0);
+		const struct bench *of = row[i]->program ? find(f->b, row[i]->program) : NULL;
+		uint64_t period = base ? period_of(base) : 0;
+
+		if (base && of && (base == row[i] ||
+				   row[i]->value >= base->value + LEAST_GROWTH * period))
+			list[kept++] = (struct bench_sampled){ of, base->event, period };
+	}
+	done = !kept || bench_sample(list, kept, f->p, text);
+	free(list);
+	return done;
+}
+
+/* Samples of the functions of all rows, by their sums; growth_add() takes them, too. */
+static void write_functions(const struct functions *f)
+{
+	const struct count **row = xalloc(f->base->n * sizeof(const struct count *));
+	struct growths sums = { 0 };
+	struct buffer text = { 0 };
+	size_t program = 0;
+	FILE *out;
+
+	for (size_t i = 0; i < f->base->n; i++)
+		row[i] = &f->base->list[i];
+	if (!sample(f, row, f->base->n, &text))
+		fail(EXIT_VPMU, "%s: perf record has taken no sample", f->path);
+	growth_add(&sums, text.data, true);
+	growth_sum(&sums);
+	out = fopen(f->path, "we");
+	for (const struct growth *g = sums.list; out && g < sums.list + sums.n; g++) {
+		const char *event = (char *)memrchr(g->count, ' ', strlen(g->count)) + 1;
+
+		if (g == sums.list || program != (size_t)(event - 2 - g->count) ||
+		    strncmp(g->count, g[-1].count, program + 2)) {
+			program = event - 2 - g->count;
+			fprintf(out, COUNTS_TITLE "%.*s\n", (int)program, g->count);
+		}
+		fprintf(out, "%" PRIu64 " %s: - %s\n", g->base, event, g->function);
+	}
+	if (!out || ferror(out) | fclose(out))
+		fail(EXIT_VPMU, "%s: %s", f->path, strerror(errno));
+	buffer_free(&text);
+	free(row);
+}
+
+static void name_functions(const struct verdict_options *o, const struct count *const *failed,
+			   size_t n, struct growths *functions)
+{
+	const struct functions *f = o->of_functions;
+	struct buffer base = { 0 }, now = { 0 };
+	FILE *in = fopen(f->path, "re");
+	size_t size = 0;
+	char *line = NULL;
+
+	if (!in)
+		fail(EXIT_VPMU, "%s: %s", f->path, strerror(errno));
+	while (getline(&line, &size, in) > 0)
+		buffer_string(&base, line);
+	if (ferror(in))
+		fail(EXIT_VPMU, "%s: %s", f->path, strerror(errno));
+	fclose(in);
+	free(line);
+	if (!sample(f, failed, n, &now))
+		say("perf record has taken no sample to name functions by");
+	growth_add(functions, base.data, true);
+	growth_add(functions, now.data, false);
+	buffer_free(&base);
+	buffer_free(&now);
+}
+
 int verb_bench(int argc, char **argv)
 {
-	struct plan p = { .events = "instructions:u" };
+	struct bench_plan p = { .events = "instructions:u" };
 	const char *shard = NULL, *output = NULL;
 	struct verdict_options o = { 0 };
-	bool update = false;
+	bool update = false, functions = false;
 	const struct option_def defs[] = {
 		{ "events", 'e', "LIST", "what perf stat counts (instructions:u)", &p.events },
 		{ "repeat", 0, NULL, "each command in a run that repeats: any program, any count",
 		  &p.repeat },
 		{ "update", 0, NULL, "write FILE.baseline instead", &update },
+		{ "functions", 0, NULL, "with --update: keep their sums, to name those that grew",
+		  &functions },
 		{ "shard", 0, "K/N", "the K-th part of N, for a machine of several", &shard },
 		{ "output", 'o', "FILE", "keep the counts, for vpmu compare", &output },
 		VERDICT_OPTIONS(&o),
@@ -250,7 +287,8 @@ int verb_bench(int argc, char **argv)
 	int at = options_parse(argc, argv, defs, usage), status;
 	struct counts base = { 0 }, now = { 0 };
 	struct benches b = { 0 };
-	char *baseline, *kept;
+	struct functions f = { &b, &p, &base, NULL };
+	char *baseline;
 
 	if (at == argc)
 		fail(EXIT_VPMU, "bench takes a file of commands (vpmu bench --help)");
@@ -259,28 +297,34 @@ int verb_bench(int argc, char **argv)
 		choose(&b, shard);
 	if (shard && update)
 		fail(EXIT_VPMU, "--update counts all commands; needed: no --shard");
+	if (functions && !update)
+		fail(EXIT_VPMU, "--functions needs --update; without it %s.functions says whether "
+		     "functions are named", argv[at]);
 	baseline = xprintf("%s.baseline", argv[at]);
 	if (!update && access(baseline, R_OK))
 		fail(EXIT_VPMU, "%s: %s; vpmu bench --update %s writes it", baseline,
 		     strerror(errno), argv[at]);
 	p.more = argv + at + 1;
 	p.n_more = argc - at - 1;
-	p.counts = tmpfile();
-	if (!p.counts)
-		fail(EXIT_VPMU, "no temporary file: %s", strerror(errno));
-	status = count(&b, &p);
+	f.path = xprintf("%s.functions", argv[at]);
+	status = bench_count(&b, &p, &now);
 	if (status)
 		return status;
-	kept = xprintf("/proc/self/fd/%d", fileno(p.counts));
-	counts_read(&now, kept);
 	check_complete(&now, &b);
 	if (output)
 		write_counts(&now, output);
 	if (update) {
 		write_counts(&now, baseline);
+		f.base = &now;
+		if (functions || !access(f.path, F_OK))
+			write_functions(&f);
 		return 0;
 	}
 	counts_read(&base, baseline);
 	leave_out(&base, &b);
+	if (!access(f.path, F_OK)) {
+		o.name_functions = name_functions;
+		o.of_functions = &f;
+	}
 	return verdict(&base, &now, &o);
 }

@@ -14,14 +14,30 @@ static const char usage[] =
 "  vpmu run -- perf stat -x, -e instructions:u -o now.csv ./program\n"
 "  vpmu compare baseline.csv now.csv\n";
 
+struct profiles {
+	const char *base, *now;
+};
+
+static void read_profiles(const struct verdict_options *o, const struct count *const *failed,
+			  size_t n, struct growths *functions)
+{
+	const struct profiles *p = o->of_functions;
+
+	(void)failed;
+	(void)n;
+	growth_add_profile(functions, p->base, true);
+	growth_add_profile(functions, p->now, false);
+}
+
 int verb_compare(int argc, char **argv)
 {
 	struct verdict_options o = { 0 };
+	struct profiles p = { 0 };
 	const struct option_def defs[] = {
 		VERDICT_OPTIONS(&o),
 		{ "base-profile", 0, "FILE", "of perf record, then: name the functions that grew",
-		  &o.base_profile },
-		{ "now-profile", 0, "FILE", "of perf record, now", &o.now_profile },
+		  &p.base },
+		{ "now-profile", 0, "FILE", "of perf record, now", &p.now },
 		{ NULL, 0, NULL, NULL, NULL },
 	};
 	int at = options_parse(argc, argv, defs, usage);
@@ -30,6 +46,12 @@ int verb_compare(int argc, char **argv)
 	if (argc - at != 2)
 		fail(EXIT_VPMU, "compare takes a baseline and what is to be compared with it "
 		     "(vpmu compare --help)");
+	if (!p.base != !p.now)
+		fail(EXIT_VPMU, "--base-profile and --now-profile need each other");
+	if (p.base) {
+		o.name_functions = read_profiles;
+		o.of_functions = &p;
+	}
 	counts_read(&base, argv[at]);
 	counts_read(&now, argv[at + 1]);
 	return verdict(&base, &now, &o);

@@ -4,31 +4,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
 #include "growth.h"
 #include "vpmu.h"
 
-struct sums {
-	struct growth *list;
-	size_t n, room;
-};
-
-static void add(struct sums *s, const struct growth *one)
+static void add(struct growths *g, const struct growth *one)
 {
-	if (s->n == s->room) {
-		s->room = 2 * s->room + 1024;
-		s->list = reallocarray(s->list, s->room, sizeof(*s->list));
-		if (!s->list)
+	if (g->n == g->room) {
+		g->room = 2 * g->room + 1024;
+		g->list = reallocarray(g->list, g->room, sizeof(*g->list));
+		if (!g->list)
 			fail(EXIT_VPMU, "out of memory");
 	}
-	s->list[s->n++] = *one;
+	g->list[g->n++] = *one;
 }
 
-/* "     41020 instructions:u:            40100c _start" */
-static void take_sample(struct sums *s, char *line, bool is_base)
+/* What has no name is called by its file's: "[unknown] (/usr/bin/app)". */
+static char *name_of(char *function)
+{
+	static const char unknown[] = "[unknown]";
+	char *file = memrchr(function, '(', strlen(function)), *slash;
+
+	if (!file || file == function)
+		return xprintf("%s", function);
+	file[-1] = '\0';
+	if (strcmp(function, unknown))
+		return xprintf("%s", function);
+	file[strcspn(file, ")")] = '\0';
+	slash = strrchr(file, '/');
+	return xprintf("%s of %s", unknown, slash ? slash + 1 : file + 1);
+}
+
+/* "     41020 instructions:u:            40100c _start (/usr/bin/app)" */
+static void take_sample(struct growths *g, const char *program, char *line, bool is_base)
 {
 	char *event, *address, *function;
 	uint64_t period = strtoull(line, &event, 10);
-	struct growth one = { .base = is_base ? period : 0, .now = is_base ? 0 : period };
+	struct growth one = { .base = is_base ? period : 0, .now = is_base ? 0 : period,
+			      .period = is_base ? 0 : period };
 
 	event += strspn(event, " ");
 	address = strstr(event, ": ");
@@ -36,33 +49,46 @@ static void take_sample(struct sums *s, char *line, bool is_base)
 		return;
 	function = address + 1 + strspn(address + 1, " ");
 	function += strcspn(function, " ");
-	one.function = xprintf("%.*s: %s", (int)(address - event), event,
-			       function + strspn(function, " "));
-	add(s, &one);
+	one.count = xprintf("%s%s%.*s", program ? program : "", program ? ": " : "",
+			    (int)(address - event), event);
+	one.function = name_of(function + strspn(function, " "));
+	add(g, &one);
 }
 
-static void read_samples(struct sums *s, const char *path, bool is_base)
+void growth_add(struct growths *g, char *text, bool is_base)
 {
-	char *const argv[] = { "/usr/bin/env", "perf", "script", "-G", "-F", "event,period,ip,sym",
+	const char *program = NULL;
+	char *line;
+
+	while ((line = strsep(&text, "\n")))
+		if (!strncmp(line, COUNTS_TITLE, strlen(COUNTS_TITLE)))
+			program = line + strlen(COUNTS_TITLE);
+		else
+			take_sample(g, program, line, is_base);
+}
+
+void growth_add_profile(struct growths *g, const char *path, bool is_base)
+{
+	char *const argv[] = { "/usr/bin/env", "perf", "script", "-G", "-F", GROWTH_FIELDS,
 			       "-i", (char *)path, NULL };
 	struct buffer out = { 0 };
-	size_t before = s->n;
-	char *line, *rest;
+	size_t before = g->n;
 
 	if (run_script(argv, &out))
 		fail(EXIT_VPMU, "%s: perf script cannot read it; perf record -o %s writes one",
 		     path, path);
-	rest = out.data;
-	while ((line = strsep(&rest, "\n")))
-		take_sample(s, line, is_base);
+	growth_add(g, out.data, is_base);
 	buffer_free(&out);
-	if (s->n == before)
+	if (g->n == before)
 		fail(EXIT_VPMU, "%s: found no sample", path);
 }
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct growth *)a)->function, ((const struct growth *)b)->function);
+	const struct growth *x = a, *y = b;
+	int order = strcmp(x->count, y->count);
+
+	return order ? order : strcmp(x->function, y->function);
 }
 
 static int by_growth(const void *a, const void *b)
@@ -73,36 +99,59 @@ static int by_growth(const void *a, const void *b)
 	return of_x != of_y ? (of_x < of_y ? 1 : -1) : by_name(a, b);
 }
 
-/* One for each function, of those that grew. */
-static size_t merge(struct growth *list, size_t n)
+static void drop(struct growth *one)
+{
+	free(one->count);
+	free(one->function);
+}
+
+void growth_sum(struct growths *g)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n;) {
-		struct growth one = list[i];
+	if (g->n)
+		qsort(g->list, g->n, sizeof(*g->list), by_name);
+	for (size_t i = 0; i < g->n; i++) {
+		struct growth *one = &g->list[i], *to = kept ? &g->list[kept - 1] : NULL;
 
-		for (i++; i < n && !by_name(&one, &list[i]); i++) {
-			one.base += list[i].base;
-			one.now += list[i].now;
-			free(list[i].function);
+		if (!to || by_name(to, one)) {
+			g->list[kept++] = *one;
+			continue;
 		}
-		if (one.now > one.base)
-			list[kept++] = one;
-		else
-			free(one.function);
+		to->base += one->base;
+		to->now += one->now;
+		if (to->period < one->period)
+			to->period = one->period;
+		drop(one);
 	}
-	return kept;
+	g->n = kept;
 }
 
-size_t growth_read(const char *base, const char *now, struct growth **found)
+void growth_leave_grown(struct growths *g)
 {
-	struct sums s = { 0 };
+	size_t kept = 0;
 
-	read_samples(&s, base, true);
-	read_samples(&s, now, false);
-	qsort(s.list, s.n, sizeof(*s.list), by_name);
-	s.n = merge(s.list, s.n);
-	qsort(s.list, s.n, sizeof(*s.list), by_growth);
-	*found = s.list;
-	return s.n;
+	for (size_t i = 0; i < g->n; i++)
+		if (g->list[i].now > g->list[i].base &&
+		    g->list[i].now - g->list[i].base >= 2 * g->list[i].period)
+			g->list[kept++] = g->list[i];
+		else
+			drop(&g->list[i]);
+	g->n = kept;
+	kept = 0;
+	if (g->n)
+		qsort(g->list, g->n, sizeof(*g->list), by_growth);
+	for (size_t i = 0; i < g->n; i++) {
+		struct growth one = g->list[i], *first;
+		size_t most = 0;
+
+		while (most < kept && strcmp(g->list[most].count, one.count))
+			most++;
+		first = &g->list[most];
+		if (most < kept && one.now - one.base < (first->now - first->base) / 4)
+			drop(&one);
+		else
+			g->list[kept++] = one;
+	}
+	g->n = kept;
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "growth.h"
 #include "verdict.h"
 #include "vpmu.h"
 
@@ -88,8 +87,7 @@ static char *name_of(const struct verdict *v)
 struct result {
 	const struct verdict *row;
 	size_t n, failed;
-	const struct growth *function;	/* those that grew, most first */
-	size_t n_functions;
+	struct growths functions;	/* those that grew, most first */
 };
 #define MOST_FUNCTIONS 10
 
@@ -114,10 +112,12 @@ static void write_lines(FILE *out, const struct result *r)
 				", less than before: a new baseline would hold it there" : "");
 		free(name);
 	}
-	for (size_t i = 0; i < r->n_functions && i < MOST_FUNCTIONS; i++)
-		fprintf(out, "%-8s %s, by %" PRIu64 ", from %" PRIu64 " to %" PRIu64 "\n", "grew",
-			r->function[i].function, r->function[i].now - r->function[i].base,
-			r->function[i].base, r->function[i].now);
+	for (size_t i = 0; i < r->functions.n && i < MOST_FUNCTIONS; i++) {
+		const struct growth *f = &r->functions.list[i];
+
+		fprintf(out, "%-8s %s: %s, by %" PRIu64 ", from %" PRIu64 " to %" PRIu64 "\n",
+			"grew", f->count, f->function, f->now - f->base, f->base, f->now);
+	}
 }
 
 static void escaped(FILE *out, const char *text, const char *special, const char *form)
@@ -180,13 +180,15 @@ static void write_markdown(FILE *out, const struct result *r)
 		fputs(" |\n", out);
 		free(name);
 	}
-	if (!r->n_functions)
+	if (!r->functions.n)
 		return;
 	fputs("\n| function that grew | baseline | now | by |\n|---|---:|---:|---:|\n", out);
-	for (size_t i = 0; i < r->n_functions && i < MOST_FUNCTIONS; i++) {
-		const struct growth *f = &r->function[i];
+	for (size_t i = 0; i < r->functions.n && i < MOST_FUNCTIONS; i++) {
+		const struct growth *f = &r->functions.list[i];
 
 		fputs("| ", out);
+		escaped(out, f->count, special, "&#%d;");
+		fputs(": ", out);
 		escaped(out, f->function, special, "&#%d;");
 		fprintf(out, " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |\n", f->base, f->now,
 			f->now - f->base);
@@ -218,10 +220,13 @@ static void write_json(FILE *out, const struct result *r)
 			"why", v->why));
 		free(name);
 	}
-	for (size_t i = 0; i < r->n_functions; i++)
-		json_array_append_new(functions, json_pack("{s:s, s:I, s:I}", "name",
-			r->function[i].function, "baseline", (json_int_t)r->function[i].base,
-			"now", (json_int_t)r->function[i].now));
+	for (size_t i = 0; i < r->functions.n; i++) {
+		const struct growth *f = &r->functions.list[i];
+
+		json_array_append_new(functions, json_pack("{s:s, s:s, s:I, s:I}", "count",
+			f->count, "name", f->function, "baseline", (json_int_t)f->base,
+			"now", (json_int_t)f->now));
+	}
 	all = json_pack("{s:b, s:o, s:o}", "ok", !r->failed, "counts", rows, "functions",
 			functions);
 	json_dumpf(all, out, JSON_INDENT(1));
@@ -229,17 +234,33 @@ static void write_json(FILE *out, const struct result *r)
 	json_decref(all);
 }
 
+/* The function that grew most of what a row counts; NULL: not known. */
+static const struct growth *function_of(const struct result *r, const char *name)
+{
+	for (size_t i = 0; i < r->functions.n; i++)
+		if (!strcmp(r->functions.list[i].count, name))
+			return &r->functions.list[i];
+	return NULL;
+}
+
 /* GitHub's annotations, which it takes from the job's output. */
 static void write_github(FILE *out, const struct result *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
+		static const char special[] = "%\r\n";
 		char *name = name_of(&r->row[i]);
+		const struct growth *f = function_of(r, name);
 
 		if (r->row[i].why) {
 			fputs("::error title=vpmu::", out);
-			escaped(out, name, "%\r\n", "%%%02X");
+			escaped(out, name, special, "%%%02X");
 			fputs(": ", out);
-			escaped(out, r->row[i].why, "%\r\n", "%%%02X");
+			escaped(out, r->row[i].why, special, "%%%02X");
+			if (f) {
+				fputs("; ", out);
+				escaped(out, f->function, special, "%%%02X");
+				fprintf(out, " grew by %" PRIu64, f->now - f->base);
+			}
 			putc('\n', out);
 		}
 		free(name);
@@ -275,17 +296,21 @@ int verdict(const struct counts *base, const struct counts *now, const struct ve
 {
 	uint64_t most = allowance(o->allow ? o->allow : "0");
 	struct verdict *row = xalloc((base->n + now->n) * sizeof(*row));
-	struct growth *grown = NULL;
+	const struct count **grew = xalloc((base->n + now->n) * sizeof(const struct count *));
 	struct result r = { .row = row };
+	size_t n_grew = 0;
 
-	if (!o->base_profile != !o->now_profile)
-		fail(EXIT_VPMU, "--base-profile and --now-profile need each other");
 	r.n = compare(base, now, most, row);
-	for (size_t i = 0; i < r.n; i++)
+	for (size_t i = 0; i < r.n; i++) {
 		r.failed += row[i].why != NULL;
-	if (r.failed && o->base_profile)
-		r.n_functions = growth_read(o->base_profile, o->now_profile, &grown);
-	r.function = grown;
+		if (row[i].why && row[i].base && row[i].now)
+			grew[n_grew++] = row[i].now;
+	}
+	if (n_grew && o->name_functions) {
+		o->name_functions(o, grew, n_grew, &r.functions);
+		growth_sum(&r.functions);
+		growth_leave_grown(&r.functions);
+	}
 	write_lines(stdout, &r);
 	if (o->github)
 		write_github(stdout, &r);

@@ -6,12 +6,19 @@
 #include <stdbool.h>
 
 #include "counts.h"
+#include "growth.h"
 
 /* What the verbs that compare have in common; a NULL is an option that is not given. */
 struct verdict_options {
 	const char *allow, *markdown, *json, *junit;
-	const char *base_profile, *now_profile;
 	bool github;
+	/*
+	 * NULL, or adds the functions that grew, when at least one row has. Those rows are @failed,
+	 * of @n.
+	 */
+	void (*name_functions)(const struct verdict_options *o, const struct count *const *failed,
+			       size_t n, struct growths *functions);
+	const void *of_functions;	/* for that function */
 };
 
 /* Their rows of a table of options. */

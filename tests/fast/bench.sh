@@ -30,6 +30,10 @@ refused 'part 0' '--shard 0/2: K/N is needed' 'a: true\n' --shard 0/2
 refused 'part 3 of 2' '--shard 3/2: K/N is needed' 'a: true\n' --shard 3/2
 refused 'no part' '--shard half: K/N is needed' 'a: true\n' --shard half
 refused 'a part of the baseline' 'needed: no --shard' 'a: true\n' --shard 1/2 --update
+refused 'functions of a comparison' 'needs --update' 'a: true\n' --functions
+for mark in ';' '|' '&'; do
+	refused "two commands by $mark" "bench:1: found '$mark' outside of quotes" "a: true 'x;|&' \"y;\\\\\"|\" z\\\\; 2>&1 $mark true\n" --update
+done
 out=$("$vpmu" bench none 2>&1)
 [[ $out == *'none: No such file'* ]] && echo 'ok no file' || echo "not ok no file: $out"
 [ -z "$(ls .vpmu* 2>/dev/null)" ] && echo 'ok nothing is left' || echo 'not ok nothing is left'

@@ -152,6 +152,35 @@ assert [(c["verdict"], c["baseline"], c["now"]) for c in r["counts"]] == [
 	("fail", "41117572", "41117573"), ("ok", "9025571", "9025571"), ("new", None, None),
 	("ok", "504361", "504361")] or r["counts"]
 ' 2>errors; then echo 'ok JSON form'; else echo "not ok JSON form: $(tail -n 1 errors)"; fi
+
+# Functions, by what perf script prints for a profile: those that grew by two periods at least,
+# and by a quarter of the most.
+mkdir bin
+cat >bin/perf <<'END'
+#!/bin/sh
+while [ "$1" != -i ]; do shift; done
+while read -r n function; do
+	for _ in $(seq "$n"); do echo "  1000 instructions:u:  401000 $function"; done
+done <"$2"
+END
+chmod +x bin/perf
+printf '%s\n' '10 most (/bin/a)' '10 large (/bin/a)' '10 small (/bin/a)' '10 less (/bin/a)' '1 [unknown] (/lib/b)' >base.data
+printf '%s\n' '30 most (/bin/b)' '15 large (/bin/a)' '14 small (/bin/a)' '4 less (/bin/a)' '7 [unknown] (/opt/b)' \
+	'1 one (/bin/a)' '6 f(int) (.x) (/bin/a)' '6 bare' >now.data
+out=$(PATH=$PWD/bin:$PATH "$vpmu" compare --base-profile base.data --now-profile now.data --json j.json base more | grep ^grew)
+[ "$out" = 'grew     instructions:u: most, by 20000, from 10000 to 30000
+grew     instructions:u: [unknown] of b, by 6000, from 1000 to 7000
+grew     instructions:u: bare, by 6000, from 0 to 6000
+grew     instructions:u: f(int) (.x), by 6000, from 0 to 6000
+grew     instructions:u: large, by 5000, from 10000 to 15000' ] && echo 'ok functions' || echo "not ok functions: $out"
+if python3 -c '
+import json
+f = json.load(open("j.json"))["functions"]
+assert f[0] == {"count": "instructions:u", "name": "most", "baseline": 10000, "now": 30000}, f
+' 2>errors; then echo 'ok functions in JSON'; else echo "not ok functions in JSON: $(tail -n 1 errors)"; fi
+out=$(PATH=$PWD/bin:$PATH "$vpmu" compare --base-profile base.data --now-profile now.data --github base more | grep ^::error)
+[[ $out == *'instructions:u: grew by '*'; most grew by 20000' ]] && echo 'ok a function in an annotation' ||
+	echo "not ok a function in an annotation: $out"
 gives 'a full disk' 125 '--json /dev/full: No space left on device' --json /dev/full base base
 gives 'one profile' 125 'need each other' --base-profile x base base
 gives 'no profile' 125 'x: perf script cannot read it' --base-profile x --now-profile y base more

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 1800
+# timeout: 5400
 #
 # A budget of instructions in CI: a program with one instruction more in its loop is
 # caught each time, the unchanged one never; SOAK runs each fifty times. vpmu bench does it for
-# a file of commands, also by the files for GitHub, GitLab and Kubernetes.
+# a file of commands, also by the files for GitHub, GitLab and Kubernetes, and for pull requests.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -151,6 +151,93 @@ gcc -O1 -pthread -o mutex mutex.c && g++ -O1 -o map map.cc
 bench --repeat -e instructions,instructions:u,cycles bench
 status=$?
 case_of 'bench --repeat, one turn more of each' "$([ $status = 1 ] && [ "$(grep -c '^FAIL.*instructions:u: grew' bench.log)" = 3 ] || cat bench.log)"
+
+# Pull requests: in a clone of its own, each with one instruction more in a loop of a dynamic
+# program of C, of one of Rust that has a table by random hashes, or of Python. The table names
+# program, event, growth and function; without the change nothing has grown.
+mkdir origin
+cat >origin/app.c <<'END'
+#include <stdio.h>
+static volatile unsigned sum;
+__attribute__((noinline)) static void turn_c(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+#ifdef GROWN
+		__asm__("nop");
+#endif
+		sum ^= i;
+	}
+}
+int main(void)
+{
+	turn_c(100000);
+	return puts("done") < 0;
+}
+END
+cat >origin/app.rs <<'END'
+use std::collections::HashMap;
+#[inline(never)]
+fn turn_rust(table: &mut HashMap<u64, u64>, n: u64) {
+    for i in 0..n {
+        *table.entry(i % 500).or_insert(0) ^= i;
+        // unsafe { std::arch::asm!("nop") };
+    }
+}
+fn main() {
+    let mut table = HashMap::new();
+    turn_rust(&mut table, 50000);
+    std::process::exit((table.len() != 500) as i32);
+}
+END
+cat >origin/app.py <<'END'
+def turn(n):
+    total = 0
+    for i in range(n):
+        total ^= i
+        # total
+    return total
+turn(100000)
+END
+printf '%s\n' 'all:' '	gcc -O1 -o app-c app.c' '	! command -v rustc || rustc -O -o app-rust app.rs' >origin/Makefile
+printf '%s\n' 'app-*' >origin/.gitignore
+printf '%s\n' 'c: ./app-c' 'python: /usr/bin/python3 app.py' >origin/bench
+functions=$(printf '%s\n' 'c turn&#95;c' 'python \(EvalFrame\|py::turn\)')
+if command -v rustc >/dev/null; then
+	echo 'rust: ./app-rust' >>origin/bench
+	functions+=$'\nrust turn&#95;rust'
+fi
+repository() { git -C "$1" -c user.name=a -c user.email=a@example.org "${@:2}" >/dev/null 2>&1; }
+# In a clone of a branch: leaves bench.log and comment.md.
+in_clone() {
+	rm -rf clone comment.md
+	git clone -q -b "$1" origin clone && make -s -C clone >/dev/null 2>&1 || return 99
+	(cd clone && "$VPMU_BUILD/vpmu" bench --repeat --markdown ../comment.md "${@:2}" bench --as /work) >bench.log 2>&1 </dev/null
+}
+repository origin init -b main
+repository origin add .
+repository origin commit -m 'The programs'
+in_clone main --update --functions || cat bench.log
+cp clone/bench.baseline clone/bench.functions origin/
+repository origin add .
+repository origin commit -m 'The baseline'
+repository origin checkout -b request
+sed -i 's/#ifdef GROWN/#ifndef GROWN/' origin/app.c
+sed -i 's,// unsafe,unsafe,' origin/app.rs
+sed -i 's/# total/total/' origin/app.py
+repository origin commit -am 'More work'
+alarms='' missed=''
+for _ in $(seq "$times"); do
+	in_clone main || alarms+=$(cat bench.log)
+	in_clone request
+	[ $? = 1 ] || missed+=$(cat bench.log)
+	while read -r language function; do
+		grep -q "^| :x: | $language: instructions:u .* grew by [0-9]" comment.md &&
+			grep "^| $language: instructions:u: " comment.md | head -n 1 | grep -q "$function" ||
+			missed+="$language: $(cat comment.md)"
+	done <<<"$functions"
+done
+case_of "pull requests, $times of $times without growth" "$alarms"
+case_of "pull requests, $times of $times with program, event, growth and function" "$missed"
 
 # A name is only a name; and a signal leaves no file.
 # shellcheck disable=SC2016 # a name
