@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 600
+# takes: 250
 #
 # Eight pinned counters of a guest beside three events of the host: exactly the three
 # youngest are lost, the guest is told, what it is told makes the counts right, and

@@ -70,7 +70,7 @@ same() {
 	[ -z "${SOAK:-}" ] || events=$modelled equals "$name-uarch" --uarch on -- "$@"
 }
 equals() { # NAME OPTION... -- COMMAND...
-	local name=$1 first='' found wrong='' n
+	local name=$1 first='' found wrong='' n others=0
 	shift
 	[ ${#chosen[@]} = 0 ] || [[ " ${chosen[*]} " = *" $name "* ]] || return 0
 	for ((n = 1; n <= times; n++)); do
@@ -81,9 +81,11 @@ equals() { # NAME OPTION... -- COMMAND...
 		[ ${#busy[@]} = 0 ] || { kill "${busy[@]}"; wait "${busy[@]}"; busy=(); } 2>/dev/null
 		[ -n "$first" ] || first=$found
 		[[ $found = *instructions:k=[1-9]* ]] || wrong="no counts: $found"
-		[ "$found" = "$first" ] || wrong="run $n: $found, not $first"
+		[ "$found" != "$first" ] || continue
+		others=$((others + 1))
+		wrong=${wrong:-run $n: $found, not $first}
 	done
-	case_of "$name" "$wrong"
+	case_of "$name" "${wrong:+$others of $times differ, $wrong}"
 }
 if_there() { # PROGRAM NAME COMMAND...
 	if command -v "$1" >/dev/null; then

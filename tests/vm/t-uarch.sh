@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# takes: 150
 #
 # The modelled CPU is fed with every access and no other: loops of which each access is
 # known, without an operating system; what it says of work of known behaviour in Debian
