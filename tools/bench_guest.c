@@ -10,8 +10,16 @@
 #include "growth.h"
 #include "vpmu.h"
 
+#define PROGRAMS "PATH=/usr/local/bin:/usr/bin:/bin"
 #define ENVIRONMENT \
-	"env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/ LC_ALL=C.UTF-8 PYTHONHASHSEED=0 "
+	"env -i " PROGRAMS " HOME=/ LC_ALL=C.UTF-8 PYTHONHASHSEED=0 "
+/* A bundle's perf is in no directory of those. */
+#define FIND_PROGRAMS \
+	"perf=$(command -v perf) || perf=perf\n" \
+	"(" PROGRAMS "; command -v setarch) >/dev/null || {\n" \
+	"	echo 'vpmu: found no setarch, which fixes addresses; it is in package util-linux' >&2\n" \
+	"	exit 125\n" \
+	"}\n"
 #define RUN_OR_FAIL \
 	"</dev/null >/dev/null || {\n" \
 	"		echo \"vpmu: $1: status $?\" >&2\n" \
@@ -20,27 +28,29 @@
 
 /* [NAME EVENTS COMMAND]...; the counts are its output. */
 static const char count_script[] =
+	FIND_PROGRAMS
 	"out=/tmp/vpmu-bench.$$\n"
 	"while [ $# -gt 0 ]; do\n"
 	"	printf '" COUNTS_TITLE "%s\\n' \"$1\" >>\"$out\"\n"
 	"	events=$2\n"
-	"	eval \"" ENVIRONMENT "setarch -R perf stat -x, --append \\\n"
+	"	eval \"" ENVIRONMENT "setarch -R \\\"\\$perf\\\" stat -x, --append \\\n"
 	"		-o \\\"\\$out\\\" -e \\\"\\$events\\\" -- $3\" " RUN_OR_FAIL
 	"	shift 3\n"
 	"done\n"
 	"cat \"$out\"\n";
 
 /*
- * [NAME EVENT COMMAND PERIOD]...; samples are its output. Python and Node tell perf the names of
- * their functions when they are asked to.
+ * [NAME EVENT COMMAND PERIOD]...; samples are its output. Node tells perf the names of its
+ * functions when it is asked to.
  */
 static const char sample_script[] =
+	FIND_PROGRAMS
 	"out=/tmp/vpmu-bench.$$\n"
 	"while [ $# -gt 0 ]; do\n"
 	"	printf '" COUNTS_TITLE "%s\\n' \"$1\"\n"
 	"	event=$2 period=$4\n"
-	"	eval \"" ENVIRONMENT "PYTHONPERFSUPPORT=1 NODE_OPTIONS=--perf-basic-prof \\\n"
-	"		setarch -R perf record -q -o \\\"\\$out\\\" -c \\\"\\$period\\\" \\\n"
+	"	eval \"" ENVIRONMENT "NODE_OPTIONS=--perf-basic-prof \\\n"
+	"		setarch -R \\\"\\$perf\\\" record -q -o \\\"\\$out\\\" -c \\\"\\$period\\\" \\\n"
 	"		-e \\\"\\$event\\\" -- $3\" " RUN_OR_FAIL
 	"	perf script -G -F " GROWTH_FIELDS " -i \"$out\" || exit\n"
 	"	shift 4\n"

@@ -5,7 +5,8 @@
 #
 # make bundle: unpacked in a directory with a blank in its name, in a root file system that
 # has busybox and no library at all, by a user without any right, vpmu and its perf count
-# exactly. So they do after the steps of the Containerfile.
+# exactly. So they do in an image that buildah makes of the Containerfile, or after its steps where
+# there is no buildah. SOAK=1: programs of another C library and of a newer Debian, too.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -81,15 +82,97 @@ chmod 755 "$work/root/bin/perf"
 counts 'instead of a perf that refuses' "$(inside "$work/root" "/opt/moved/$name/bin/vpmu" run -- "${counting[@]}")"
 rm -rf "$work/root"
 
-# The image: its steps, as a builder takes them.
+# The image.
 root "$work/image"
 step() { sed -n "s/^$1 //p" "$VPMU_ROOT/Containerfile"; }
-add=$(step ADD)
-# shellcheck disable=SC2016 # as it is written there
-case_of 'an image adds the bundle' "$([ "${add% *}" = '$BUNDLE' ] || echo "$add")"
-tar -C "$work/image/${add##* }" -xf "$bundle"
-chroot "$work/image" /bin/sh -c "$(step RUN)"
-entry=$(step ENTRYPOINT | tr -d '[]"')
-case_of 'an image has its directory' "$([ "$(step WORKDIR)" = /work ] || step WORKDIR)"
-counts 'an image counts' "$(inside "$work/image" "$entry" run -- "${counting[@]}")"
+in_image() { # COMMAND...: its entry with these
+	inside "$work/image" "$(step ENTRYPOINT | tr -d '[]"')" "$@"
+}
+if command -v buildah >/dev/null; then
+	image=(buildah --root "$work/store" --runroot "$work/store-run" --storage-driver vfs)
+	container=$("${image[@]}" from scratch) && {
+		"${image[@]}" copy "$container" "$work/image" / && "${image[@]}" commit "$container" localhost/base
+		"${image[@]}" bud --isolation chroot --build-arg BASE=localhost/base --build-arg "BUNDLE=$name.tar.xz" \
+			--network host -t vpmu -f "$VPMU_ROOT/Containerfile" "$work"
+	} &>"$work/log"
+	container=$("${image[@]}" from localhost/vpmu 2>>"$work/log")
+	case_of 'an image is built' "$([ -n "$container" ] || tail -n 1 "$work/log")"
+	entry=$("${image[@]}" inspect --format '{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.WorkingDir}}' "$container")
+	case_of 'its entry and its directory' "$([ "$entry" = '[vpmu] /work' ] || echo "$entry")"
+	in_image() {
+		timeout -k 5 250 "${image[@]}" run --isolation chroot --user 65534:65534 --cap-drop all -e HOME=/home \
+			-v "$work/image/work:/work" "$container" -- vpmu "$@" </dev/null 2>&1
+	}
+else
+	echo 'skip an image is built: needed is package buildah'
+	add=$(step ADD)
+	tar -C "$work/image/${add##* }" -xf "$bundle"
+	chroot "$work/image" /bin/sh -c "$(step RUN)"
+fi
+counts 'an image counts' "$(in_image run -- "${counting[@]}")"
+rm -rf "$work/image" "$work"/store*
+[ -n "${SOAK:-}" ] || exit 0
+
+# packages SUITE NAME...: unpacked in $work/SUITE
+packages() {
+	mkdir "$work/$1" && "$VPMU_ROOT/tools/guest-kernel" --unpack "$work/$1" "$@" 2>"$work/log"
+}
+
+# musl's loader and library, and a program for them.
+if packages bookworm musl musl-dev; then
+	root "$work/musl"
+	mkdir "$work/musl/lib"
+	cp "$work/bookworm/lib/x86_64-linux-musl/libc.so" "$work/musl/lib/ld-musl-x86_64.so.1" 2>/dev/null ||
+		cp "$work/bookworm/usr/lib/x86_64-linux-musl/libc.so" "$work/musl/lib/ld-musl-x86_64.so.1"
+	lib=$work/bookworm/usr/lib/x86_64-linux-musl
+	cat >"$work/app.c" <<-'END'
+	#include <stdio.h>
+	int main(void)
+	{
+		unsigned turns = 1000000;
+
+		__asm__ volatile("0: dec %0; jnz 0b" : "+r"(turns));
+		return printf("%u\n", turns) < 0;
+	}
+	END
+	gcc -O1 -nostdinc -isystem "$work/bookworm/usr/include/x86_64-linux-musl" -nostdlib -no-pie \
+		-Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1 -o "$work/musl/work/app" \
+		"$lib/crt1.o" "$lib/crti.o" "$work/app.c" -L"$lib" -lc "$lib/crtn.o" ||
+		echo 'not ok programs: the one for musl does not compile'
+	tar -C "$work/musl/opt" -xf "$bundle"
+	musl() { inside "$work/musl" "/opt/$name/bin/vpmu" run --repeat -- perf stat -x, -e instructions:u ./app; }
+	first=$(musl) second=$(musl)
+	case_of "musl's program" "$([[ $first =~ ^0.(200[0-9]{4}), ]] && [ "$first" = "$second" ] || echo "$first; $second")"
+	rm -rf "$work/musl"
+else
+	echo "skip musl: $(tail -n 1 "$work/log")"
+fi
+
+# Debian 13's library and Python.
+if packages trixie libc6 python3.13-minimal libpython3.13-minimal zlib1g libexpat1 util-linux; then
+	root "$work/newer"
+	cp -a "$work/trixie/." "$work/newer/"
+	for i in lib lib64; do [ -e "$work/newer/$i" ] || ln -s usr/$i "$work/newer/$i"; done
+	tar -C "$work/newer/opt" -xf "$bundle"
+	cat >"$work/newer/work/app.py" <<-'END'
+	def other(n):
+	    return sum(range(n))
+	def turn(n):
+	    total = 0
+	    for i in range(n):
+	        total ^= i
+	    return total
+	other(200000)
+	turn(50000)
+	END
+	echo 'python: /usr/bin/python3.13 app.py' >"$work/newer/work/file"
+	bench() { inside "$work/newer" "/opt/$name/bin/vpmu" bench "$@" file; }
+	bench --update --functions >"$work/log"
+	case_of "a newer Debian's Python" "$(grep -q ' _PyEval_EvalFrameDefault$' "$work/newer/work/file.functions" || cat "$work/log")"
+	sed -i 's/total ^= i/total ^= i; total += 1/' "$work/newer/work/app.py"
+	out=$(bench)
+	case_of 'its function that grew' "$([[ $out = *'grew     python: instructions:u: _PyEval_EvalFrameDefault, by'* ]] || echo "$out")"
+else
+	echo "skip a newer Debian: $(tail -n 1 "$work/log")"
+fi
 exit 0

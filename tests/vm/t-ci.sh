@@ -201,7 +201,7 @@ END
 printf '%s\n' 'all:' '	gcc -O1 -o app-c app.c' '	! command -v rustc || rustc -O -o app-rust app.rs' >origin/Makefile
 printf '%s\n' 'app-*' >origin/.gitignore
 printf '%s\n' 'c: ./app-c' 'python: /usr/bin/python3 app.py' >origin/bench
-functions=$(printf '%s\n' 'c turn&#95;c' 'python \(EvalFrame\|py::turn\)')
+functions=$(printf '%s\n' 'c turn&#95;c' 'python EvalFrame')
 if command -v rustc >/dev/null; then
 	echo 'rust: ./app-rust' >>origin/bench
 	functions+=$'\nrust turn&#95;rust'
