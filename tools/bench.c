@@ -233,7 +233,7 @@ static void write_functions(const struct functions *f)
 			program = event - 2 - g->count;
 			fprintf(out, COUNTS_TITLE "%.*s\n", (int)program, g->count);
 		}
-		fprintf(out, "%" PRIu64 " %s: - %s\n", g->base, event, g->function);
+		fprintf(out, "%" PRIu64 " %s: - %s (-)\n", g->base, event, g->function);
 	}
 	if (!out || ferror(out) | fclose(out))
 		fail(EXIT_VPMU, "%s: %s", f->path, strerror(errno));

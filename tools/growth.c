@@ -25,7 +25,7 @@ static char *name_of(char *function)
 	static const char unknown[] = "[unknown]";
 	char *file = memrchr(function, '(', strlen(function)), *slash;
 
-	if (!file || file == function)
+	if (!file || file == function || file[-1] != ' ')
 		return xprintf("%s", function);
 	file[-1] = '\0';
 	if (strcmp(function, unknown))

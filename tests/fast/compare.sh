@@ -166,11 +166,11 @@ END
 chmod +x bin/perf
 printf '%s\n' '10 most (/bin/a)' '10 large (/bin/a)' '10 small (/bin/a)' '10 less (/bin/a)' '1 [unknown] (/lib/b)' >base.data
 printf '%s\n' '30 most (/bin/b)' '15 large (/bin/a)' '14 small (/bin/a)' '4 less (/bin/a)' '7 [unknown] (/opt/b)' \
-	'1 one (/bin/a)' '6 f(int) (.x) (/bin/a)' '6 bare' >now.data
+	'1 one (/bin/a)' '6 f(int) (.x) (/bin/a)' '6 a::operator()' >now.data
 out=$(PATH=$PWD/bin:$PATH "$vpmu" compare --base-profile base.data --now-profile now.data --json j.json base more | grep ^grew)
 [ "$out" = 'grew     instructions:u: most, by 20000, from 10000 to 30000
 grew     instructions:u: [unknown] of b, by 6000, from 1000 to 7000
-grew     instructions:u: bare, by 6000, from 0 to 6000
+grew     instructions:u: a::operator(), by 6000, from 0 to 6000
 grew     instructions:u: f(int) (.x), by 6000, from 0 to 6000
 grew     instructions:u: large, by 5000, from 10000 to 15000' ] && echo 'ok functions' || echo "not ok functions: $out"
 if python3 -c '
