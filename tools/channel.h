@@ -74,6 +74,7 @@ enum channel_exit_flags {
 	CHANNEL_EXIT_FULL = 1,	/* the writable overlay had no space left */
 	CHANNEL_EXIT_OOM = 2,	/* the guest's kernel killed for memory */
 	CHANNEL_EXIT_UNSAVED = 4, /* the shared directory was not written out */
+	CHANNEL_EXIT_NETWORK = 8, /* there was no route for a packet, and no network */
 };
 
 struct channel_exit {

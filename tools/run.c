@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <jansson.h>
+#include <vpmu/arch.h>
 
 #include "channel.h"
 #include "vpmu.h"
@@ -379,6 +380,23 @@ static int print_command(char **argv)
 
 /* ---- after the command */
 
+/* "; --uarch on counts 0x412e, 0x1d0": the option that counts some of them. */
+static void add_cure(struct buffer *line, const json_t *list)
+{
+	const char *cure = NULL, *of;
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one) {
+		of = json_string_value(json_object_get(one, "cure"));
+		if (!run_has_option(of) || (cure && strcmp(of, cure)))
+			continue;
+		buffer_print(line, cure ? ", %s%s" : "; %s counts %s", cure ? "" : of,
+			     json_string_value(json_object_get(one, "select")));
+		cure = of;
+	}
+}
+
 /*
  * Reports what the guest programmed and no counter counted. QEMU lists it under "uncounted";
  * one without our patches does not know the query. A paravirtual PMU has refused such
@@ -388,27 +406,36 @@ static void report_uncounted(const json_t *query, const struct machine *m)
 {
 	/* Version 1 cannot report to the guest that an event lost its counter. */
 	bool v1 = m->pv && !strcmp(m->pv, "v1");
+	const json_t *list = json_object_get(query, "uncounted");
 	struct buffer line = { 0 };
-	const char *name, *cure, *last = "";
 	json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(query, "uncounted"), i, one) {
-		name = json_string_value(json_object_get(one, "name"));
-		cure = json_string_value(json_object_get(one, "cure"));
+	json_array_foreach(list, i, one) {
+		const char *name = json_string_value(json_object_get(one, "name"));
+
 		buffer_print(&line, "%s%s", i ? ", " : "",
 			     json_string_value(json_object_get(one, "select")));
 		if (name)
 			buffer_print(&line, " (%s)", name);
-		if (run_has_option(cure) && strcmp(cure, last))
-			buffer_print(&line, ": %s counts it", cure);
-		last = cure ? cure : "";
 	}
-	if (line.len)
+	if (i >= VPMU_UNCOUNTED_MAX)
+		buffer_string(&line, ", and perhaps more");
+	add_cure(&line, list);
+	if (i)
 		say("these events were not counted%s%s: %s",
 		    v1 ? ", or not all of the time" : "",
 		    m->arch ? ", their 0 is no count" : "", line.data);
 	buffer_free(&line);
+}
+
+/* perf says no more than "No such device or address". */
+static bool samples_memory(char **command)
+{
+	const char *slash = strrchr(command[0], '/');
+
+	return !strcmp(slash ? slash + 1 : command[0], "perf") && command[1] &&
+	       !strcmp(command[1], "mem");
 }
 
 static void tell_outcome(const struct outcome *out, char **command,
@@ -429,6 +456,10 @@ static void tell_outcome(const struct outcome *out, char **command,
 		say("%s ended by an illegal instruction: programs built with "
 		    "-march=native for what the guest's CPU lacks (as AVX-512) "
 		    "cannot run in it", command[0]);
+	if (out->exited && out->status && out->flags & CHANNEL_EXIT_NETWORK)
+		say("the guest has no network but its own loopback: --network gives it one");
+	if (out->exited && out->status && !m->uarch && samples_memory(command))
+		say("perf %s needs an address for each sample: --uarch on takes it", command[1]);
 }
 
 /* Resources that QEMU is started with. */

@@ -109,7 +109,7 @@ static void write_lines(FILE *out, const struct result *r)
 		else
 			fprintf(out, "%-8s %s: %" PRIu64 "%s\n", "ok", name, v->now->value,
 				v->now->value < v->base->value ?
-				", less than before: a new baseline would hold it there" : "");
+				"; improved: commit a new baseline to lock this in" : "");
 		free(name);
 	}
 	for (size_t i = 0; i < r->functions.n && i < MOST_FUNCTIONS; i++) {

@@ -344,6 +344,13 @@ t_counters() {
 	has check-counts "$out" '2000004 instructions was counted'
 	out=$(run -- perf stat -x, -e r412e true 2>&1)
 	has told-in-vain "$out" 'not counted, their 0 is no count: 0x412e'
+	out=$(run -- perf stat -x, -e r412e -e r1d0 -e r1c4 true 2>&1)
+	has told-of-each "$out" 'no count: 0x412e (LONGEST_LAT_CACHE.MISS), 0x1d0'
+	has told-the-cure "$out" '; --uarch on counts 0x412e'
+	out=$(run -- sh -c 'for i in 1 2 3 4 5 6; do perf stat -x, -e r${i}d0,r${i}d1,r${i}d2 true; done' 2>&1)
+	has told-of-many "$out" ', and perhaps more'
+	out=$(run -- perf mem record -o /dev/null true 2>&1)
+	has perf-mem "$out" 'perf mem needs an address for each sample: --uarch on takes it'
 	out=$(run -- perf stat -x, -e instructions:u true 2>&1)
 	[[ $out != *'no count'* ]]
 	same nothing-to-tell $? 0
@@ -603,6 +610,7 @@ t_network() {
 	reach="exec 3<>/dev/tcp/10.0.2.2/$port; printf 'GET /page HTTP/1.0\r\n\r\n' >&3; tail -n 1 <&3"
 	out=$(run -- bash -c "ls /sys/class/net; $reach" 2>&1)
 	has network-none "$out" 'Network is unreachable'
+	has network-none-cure "$out" 'no network but its own loopback: --network gives it one'
 	same network-none-card "${out%%$'\n'*}" lo
 	for file in boot snapshot; do
 		out=$(run --network --stats stats.json -- bash -c \

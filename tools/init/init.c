@@ -384,6 +384,8 @@ static void do_job(const struct job *job)
 		e.flags |= CHANNEL_EXIT_FULL;
 	if (fs_out_of_memory())
 		e.flags |= CHANNEL_EXIT_OOM;
+	if (!job_item(job, CHANNEL_NETWORK, NULL) && boot_missed_network())
+		e.flags |= CHANNEL_EXIT_NETWORK;
 	e.status = status;
 	e.out_bytes = out.total;
 	e.err_bytes = err.total;

@@ -79,6 +79,7 @@ int boot_port(const char *name);
 void boot_kvm(void);
 /* Configure the network card for QEMU's network of the user. */
 void boot_network(void);
+bool boot_missed_network(void);	/* a program has asked for an address elsewhere */
 
 /* fs.c */
 void fs_prepare(void);
