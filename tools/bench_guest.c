@@ -17,7 +17,8 @@
 #define FIND_PROGRAMS \
 	"perf=$(command -v perf) || perf=perf\n" \
 	"(" PROGRAMS "; command -v setarch) >/dev/null || {\n" \
-	"	echo 'vpmu: found no setarch, which fixes addresses; it is in package util-linux' >&2\n" \
+	"	echo 'vpmu: found no setarch, which fixes addresses:' \\\n" \
+	"		'it is in package util-linux' >&2\n" \
 	"	exit 125\n" \
 	"}\n"
 #define RUN_OR_FAIL \

@@ -36,6 +36,8 @@ counts() { # NAME OPTION...
 
 models() { # KERNEL
 	counts "$1/Intel" --kernel "$1" --no-snapshot
+	counts "$1/Intel, two CPUs" --kernel "$1" --smp 2 --no-snapshot
+	counts "$1/AMD" --kernel "$1" --cpu EPYC-Genoa --no-snapshot
 	counts "$1/AMD, two CPUs" --kernel "$1" --cpu EPYC-Genoa --smp 2 --no-snapshot
 }
 
