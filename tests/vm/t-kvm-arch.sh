@@ -9,7 +9,7 @@
 # their memory; SEED=N and TURNS=N are of the hostile guest, MOVES=N of the one that is moved;
 # MAKERS, SUITES and CASES choose.
 set -uo pipefail
-export L1_LIMIT=${L1_LIMIT:-2500} L2_LIMIT=${L2_LIMIT:-900}
+export L1_LIMIT=${L1_LIMIT:-$((2500 + ${TURNS:-0} / 150))} L2_LIMIT=${L2_LIMIT:-900}
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/nested.sh"
 build_programs
