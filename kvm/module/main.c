@@ -31,6 +31,10 @@ bool vk_regain = true;
 module_param_named(regain, vk_regain, bool, 0644);
 MODULE_PARM_DESC(regain, "architectural PMUs get lost counters back by themselves (Y)");
 
+bool vk_pin;
+module_param_named(pin, vk_pin, bool, 0644);
+MODULE_PARM_DESC(pin, "guests' events go before the host's that are not pinned (N)");
+
 unsigned int vk_max_events = 512;
 module_param_named(events, vk_max_events, uint, 0444);
 MODULE_PARM_DESC(events, "events that a VM can have open (512)");

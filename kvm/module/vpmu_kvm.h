@@ -183,7 +183,7 @@ struct vk_vm {
 /* main.c: limits, which are read when an object is created */
 extern unsigned int vk_max_vms, vk_max_events, vk_max_slots, vk_max_counters;
 extern unsigned int vk_max_rate, vk_min_period, vk_share;
-extern bool vk_opt_in, vk_regain;
+extern bool vk_opt_in, vk_regain, vk_pin;
 extern const struct vpmu_model *vk_model;
 
 /* Statistics of all VMs. */

@@ -371,6 +371,33 @@ t_metrics() {
 		[ "$(metric hypercalls_total)" -ge "$total" ] && [ "$(metric throttles_total)" -ge 1 ] || cat vpmu.prom)"
 }
 
+# The host has more flexible events on each CPU than there are counters, so that a guest's
+# flexible event gets none; with pin=1 it goes before them.
+# shellcheck disable=SC2016 # L2's
+t_pin() {
+	local busy
+	busy=$(printf ',branches:u%.0s' 1 2 3 4 5 6 7 8)
+	t_unload >/dev/null
+	insmod "$kvm" pin=1
+	rm -f pin-*
+	perf stat -a -o pin-host -x, -e "${busy:1}" sh -c 'touch pin-busy; until [ -e pin-done ]; do sleep 0.1; done' &
+	wait_for 60 [ -e pin-busy ]
+	pv pin -- sh -c 'perf stat -x, -e instructions:u -o pin-1 "$1"; echo 0 >pin-off
+		until [ -e pin-is-off ]; do sleep 0.1; done
+		perf stat -x, -e instructions:u -o pin-0 "$1"' sh "$shares" &
+	wait_for 300 [ -e pin-off ]
+	echo 0 >/sys/module/vpmu_kvm/parameters/pin
+	touch pin-is-off
+	wait $!
+	touch pin-done
+	wait
+	check 'pin/exact beside as many events as there are counters' \
+		"$(grep -q "^$shares_exact,.*,100.00," pin-1 || cat pin-1)"
+	check 'pin/without it' "$(grep -q '^<not counted>' pin-0 || cat pin-0)"
+	check "pin/the host's events had the rest" "$(awk -F, '/^[0-9<]/ { n++; if ($5 == "100.00") all++ }
+		END { exit !(n == 8 && all < 8) }' pin-host || cat pin-host)"
+}
+
 t_error() {
 	"$VPMU_ROOT/tests/vm/kvm-error.sh" "$suite"
 }

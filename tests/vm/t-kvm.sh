@@ -47,13 +47,13 @@ fi
 if [ -z "${SOAK:-}" ]; then
 	export PERIOD=100003
 	round none none bookworm '' 0 '' no_pmu error
-	round 6.1 arch bookworm '' 300 'exact sampling' load perf hostile state moved leave faults unload
+	round 6.1 arch bookworm '' 300 'exact sampling' load perf hostile state moved leave faults pin unload
 	exit 0
 fi
 all='loaded default exact ways process sampling top reload hotplug'
 # L1 has its PMU by hypercalls too.
 round third pv bookworm '' 0 'loaded exact' load perf unload
-round vpmu arch bookworm kvm.enable_pmu=1 0 '' alone metrics
+round vpmu arch bookworm kvm.enable_pmu=1 0 '' alone metrics pin
 round locked arch bookworm lockdown=integrity 0 '' locked
 for rate in 1 250; do
 	RATE=$rate round "rate $rate" arch bookworm '' 300 'loaded exact sampling' load perf hostile state moved unload
