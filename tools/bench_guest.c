@@ -51,8 +51,8 @@ static const char sample_script[] =
 	"	printf '" COUNTS_TITLE "%s\\n' \"$1\"\n"
 	"	event=$2 period=$4\n"
 	"	eval \"" ENVIRONMENT "NODE_OPTIONS=--perf-basic-prof \\\n"
-	"		setarch -R \\\"\\$perf\\\" record -q -o \\\"\\$out\\\" -c \\\"\\$period\\\" \\\n"
-	"		-e \\\"\\$event\\\" -- $3\" " RUN_OR_FAIL
+	"		setarch -R \\\"\\$perf\\\" record -q -o \\\"\\$out\\\" \\\n"
+	"		-c \\\"\\$period\\\" -e \\\"\\$event\\\" -- $3\" " RUN_OR_FAIL
 	"	perf script -G -F " GROWTH_FIELDS " -i \"$out\" || exit\n"
 	"	shift 4\n"
 	"done\n";

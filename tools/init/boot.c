@@ -217,18 +217,23 @@ void boot_network(void)
 	close(fd);
 }
 
-/* The kernel counts what it had no route for, by IPv4; the line of names comes first. */
+/* The kernel counts what it had no route for, by IPv4: the twelfth number of the second line. */
 bool boot_missed_network(void)
 {
-	unsigned long missed = 0;
-	char line[512];
+	static const char names[] = "Ip: Forwarding";
+	unsigned long number = 0;
+	char line[512], *next;
 	FILE *f = fopen("/proc/net/snmp", "re");
 
-	while (f && !missed && fgets(line, sizeof(line), f))
-		sscanf(line, "Ip: %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &missed);
+	if (f && fgets(line, sizeof(line), f) && !strncmp(line, names, strlen(names)) &&
+	    fgets(line, sizeof(line), f)) {
+		next = line + strcspn(line, " ");
+		for (int i = 0; i < 12; i++)
+			number = strtoul(next, &next, 10);
+	}
 	if (f)
 		fclose(f);
-	return missed > 0;
+	return number > 0;
 }
 
 static int find_port(const char *name)
