@@ -149,7 +149,7 @@ struct perf {
 	bool first;		/* its directory is to be the first of PATH, not the last */
 };
 void perf_find(struct perf *perf);
-#define PERF_CURE	"apt-get install linux-perf"
+#define PERF_CURE	"apt-get install linux-perf (on Ubuntu linux-tools-generic)"
 
 /* ---- qemu.c */
 struct qemu {
