@@ -64,6 +64,10 @@ sed -i '/^linux-tools-generic$/d' installed
 cp ubuntu archive
 said=$(ID_OF_USER=1 PATH=$work/bin:$PATH "$root/tools/setup" 2>&1)
 case_of 'a user reads the name of this system' "$([[ $? = 1 && $said == *'not installed: linux-tools-generic'$'\n'* ]] || echo "$said")"
+sed -i '/^linux-tools-generic$/d' archive
+set_up
+case_of 'a name that no archive has is no silent omission' \
+	"$([ $status = 1 ] && grep -qx linux-perf asked || echo "$status, $said")"
 
 for program in dirname readlink; do ln -s "$(type -P $program)" bare/; done
 said=$(PATH=$work/bare "$root/tools/setup" 2>&1)
