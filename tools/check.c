@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* vpmu check: shows what works on this machine, and how to make the rest work. */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -55,13 +57,65 @@ static bool check_qemu(void)
 	return true;
 }
 
+/* The size that an ELF file has at least, by its headers; 0 if it is not one of 64 bits. */
+static uint64_t elf_size(int fd)
+{
+	Elf64_Ehdr e;
+	Elf64_Phdr p;
+	Elf64_Shdr s;
+	uint64_t size;
+
+	if (pread(fd, &e, sizeof(e), 0) != sizeof(e) || memcmp(e.e_ident, ELFMAG, SELFMAG) ||
+	    e.e_ident[EI_CLASS] != ELFCLASS64)
+		return 0;
+	size = MAX(e.e_phoff + e.e_phnum * sizeof(p), e.e_shoff + e.e_shnum * sizeof(s));
+	for (int i = 0; i < e.e_phnum; i++)
+		if (pread(fd, &p, sizeof(p), e.e_phoff + i * sizeof(p)) == sizeof(p))
+			size = MAX(size, p.p_offset + p.p_filesz);
+	for (int i = 0; i < e.e_shnum; i++)
+		if (pread(fd, &s, sizeof(s), e.e_shoff + i * sizeof(s)) == sizeof(s) &&
+		    s.sh_type != SHT_NOBITS)
+			size = MAX(size, s.sh_offset + s.sh_size);
+	return size;
+}
+
+/* A full disk, or a copy of a cache that was interrupted, leaves a kernel truncated. */
+static char *kernel_fault(const struct kernel *kernel)
+{
+	int fd = open(kernel->vmlinux, O_RDONLY | O_CLOEXEC);
+	char *fault = NULL;
+	uint64_t size;
+	struct stat s;
+
+	if (fd < 0 || fstat(fd, &s))
+		return xprintf("%s: %s", kernel->vmlinux, strerror(errno));
+	size = elf_size(fd);
+	if (!size)
+		fault = xprintf("%s is not an ELF file of 64 bits", kernel->vmlinux);
+	else if ((uint64_t)s.st_size < size)
+		fault = xprintf("%s has %lld bytes, and at least %llu by its headers",
+				kernel->vmlinux, (long long)s.st_size, (unsigned long long)size);
+	close(fd);
+	return fault;
+}
+
 static bool check_kernel(const char *which)
 {
 	struct kernel kernel;
+	char *fault;
 
 	if (!kernel_cached(&kernel, which)) {
 		result("SKIP", "guest kernel", xprintf("not fetched yet; the first vpmu run "
 						       "fetches it (10 to 30 seconds)"));
+		return false;
+	}
+	fault = kernel_fault(&kernel);
+	if (fault) {
+		result("FAIL", "guest kernel", kernel.bundled ?
+		       xprintf("%s; unpack the bundle again", fault) :
+		       xprintf("%s; rm -r %s, the next vpmu run makes it again", fault,
+			       kernel.dir));
+		free(fault);
 		return false;
 	}
 	result("PASS", "guest kernel", xprintf("%s, in %s", kernel.release, kernel.dir));

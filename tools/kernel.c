@@ -95,6 +95,7 @@ static bool bundled(struct kernel *kernel, const char *which, const char *module
 
 	kernel->dir = beside ? realpath(beside, NULL) : NULL;
 	free(beside);
+	kernel->bundled = kernel->dir;
 	if (!kernel->dir)
 		return false;
 	cache_make(); /* otherwise the script does */

@@ -119,6 +119,7 @@ struct kernel {
 	char *dir;		/* in the cache */
 	char *vmlinux;
 	char *release;
+	bool bundled;		/* @dir is in a bundle, and nothing makes it again */
 };
 /*
  * @which: NULL, a suite with or without a flavour, a release, or a file; may fetch.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
 # A kernel's file for vpmu run --kernel comes from anywhere: what it says of itself leads
-# to no path outside of the cache.
+# to no path outside of the cache. vpmu check notices one in the cache that was truncated.
 set -uo pipefail
 
 root=${VPMU_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -72,6 +72,24 @@ for shown in 6.1.0-32-amd64 6.6.1-microsoft-standard-WSL2 6.8-rc1+ 5.4.17-2136.e
 	case_of "$shown: nothing outside of the cache" "$(attempt --dry-run)"
 	case_of "$shown: taken" "$([ "$(cat home/.cache/vpmu/kernel-file-*/release 2>&1)" = "$shown" ] || cat log)"
 done
+
+# Any program is an ELF file, of the size that its headers have.
+rm vmlinux
+cat "$(type -P sleep)" - <<<'Linux version 6.1.0 (a@b) #1' >vmlinux
+attempt --dry-run >/dev/null
+entry=$(echo home/.cache/vpmu/kernel-file-*)
+check() { HOME=$work/home XDG_CACHE_HOME='' VPMU_QEMU=/bin/true "$vpmu" check --no-guest --kernel vmlinux | grep 'guest kernel'; }
+out=$(check)
+case_of 'a whole kernel' "$([[ $out == 'PASS '* ]] || echo "$out")"
+for size in $(($(stat -c %s vmlinux) - 200)) 1000 10 0; do
+	truncate -s "$size" "$entry/vmlinux"
+	out=$(check)
+	case_of "$size bytes of a kernel" "$([[ $out == 'FAIL '*"$entry/vmlinux "*"; rm -r $work/$entry, "* ]] &&
+		[[ $size -lt 64 || $out == *" has $size bytes, "* ]] || echo "$out")"
+done
+rm "$entry/vmlinux"
+out=$(check)
+case_of 'an entry without a kernel' "$([[ $out == 'FAIL '*"vmlinux: No such file"* ]] || echo "$out")"
 
 # Its headers are fetched from a suite that its origin names; a file's path is none.
 mkdir -p entry out
