@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
 # The files for CI services: action.yml, GitLab's component and examples/ci parse, give only
-# inputs that there are, agree on numbers, and cache what a run leaves, without snapshots. Their
-# commands are executed by t-ci.sh.
+# inputs that there are, agree on numbers, and cache what a run leaves, without snapshots, in an
+# order by which a cache is found and saved. Their commands are executed by t-ci.sh.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/case.sh
@@ -69,5 +69,42 @@ for paths in lists:
                        ("module-6.1.0-1-amd64-0123", True), ("snapshot-0123", False)):
         if any(fnmatch.fnmatch(name, p.rsplit("/", 1)[1]) for p in paths) != want:
             print(f"{name}: {'not in' if want else 'in'} {paths}")
+END
+)"
+# A cache's version contains its compressor, which is zstd if that is installed when the cache is
+# looked for and when it is saved. A count that has grown ends the job, so the cache is saved before.
+case_of 'order of a cache' "$(python3 - 2>&1 <<'END'
+import glob, yaml
+
+def place(steps, key, *words):
+    """The first step whose key has all words, or one that never comes."""
+    return next((i for i, s in enumerate(steps) if all(w in s.get(key, "") for w in words)), len(steps))
+
+def check(where, steps):
+    look = place(steps, "uses", "actions/cache/restore@")
+    if place(steps, "uses", "actions/cache@") < len(steps):
+        print(f"{where}: actions/cache saves only if the job has succeeded")
+    if look == len(steps):
+        return False
+    if place(steps, "run", "apt-get", "install", "zstd") > look:
+        print(f"{where}: zstd is not installed before the cache is looked for")
+    if place(steps, "uses", "actions/cache/save@") >= place(steps, "run", "vpmu", " bench "):
+        print(f"{where}: the cache is not saved before commands are counted")
+    return True
+
+if not check("action.yml", yaml.safe_load(open("action.yml"))["runs"]["steps"]):
+    print("action.yml: no cache is looked for")
+kept = 0
+for path in ["templates/bench.yml"] + sorted(glob.glob("examples/ci/*.yml")):
+    for document in yaml.safe_load_all(open(path)):
+        for name, job in document.get("jobs", {}).items():
+            check(f"{path}: {name}", job["steps"])
+        for name, job in document.items():
+            if isinstance(job, dict) and "cache" in job:
+                kept += 1
+                if job["cache"].get("when") != "always":
+                    print(f"{path}: {name}: the cache is saved only if no count has grown")
+if kept != 1:
+    print(f"{kept} jobs of GitLab have a cache, not 1")
 END
 )"
