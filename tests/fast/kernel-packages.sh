@@ -3,7 +3,8 @@
 #
 # tools/guest-kernel finds Debian's kernels whichever way their packages are split, and
 # asks the network for nothing that can be no kernel. In place of an archive stand
-# records in the form of Packages, tiny packages, and two programs named like apt's.
+# records in the form of Packages, tiny packages, and programs named like apt's. Without a
+# keyring of Debian it names the package that has one, and so does tools/debian.
 set -uo pipefail
 
 root=${VPMU_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -65,6 +66,8 @@ cat >bin/apt-cache <<-'END'
 		lines[1] == want { print $0 "\n" }' "$WORK/archive/$(cat "$WORK/suite")/Packages"
 END
 chmod +x bin/*
+printf '#!/bin/sh\n' >bin/apt-config # the system has no sources
+chmod +x bin/apt-config
 export WORK=$work PATH=$work/bin:$PATH
 
 record() { # SUITE PACKAGE DEPENDS: Packages' record of a package that is in no pool
@@ -225,6 +228,31 @@ refused trixie 'depends on is linux-image-6.12.0/../../../x-amd64, ' network
 refused forky 'depends on is linux-binary-../../x-7.2-amd64, ' network
 refused sid 'no linux-image-amd64 in sid' network
 refused 6.99.0-1-amd64 'no suite has linux-image-6.99.0-1-amd64 (could not be reached: bookworm-backports)' network
+
+# ---- without a keyring, on a system that may have one
+
+cure='no keyring of Debian can be read: apt-get install debian-archive-keyring'
+# keyless COMMAND...: sets $status and $said
+keyless() {
+	said=$(unshare -rm sh -c 'mount -t tmpfs none /usr/share/keyrings && "$@"' sh "$@" 2>&1)
+	status=$?
+}
+keyless true
+if [ $status = 0 ]; then
+	for name in testing 6.99.0-1-amd64; do
+		keyless "$root/tools/guest-kernel" "$name"
+		case_of "no keyring for $name" "$([[ $status = 125 && $said == *", and $cure."* ]] || echo "$status, $said")"
+	done
+	keyless "$root/tools/debian" -s testing deb hello debs
+	case_of 'no keyring for tools/debian' \
+		"$([[ $status = 1 && $said == *"(tried: none), and $cure" ]] || echo "$status, $said")"
+else
+	echo "skip no keyring: /usr/share/keyrings cannot be hidden: $said"
+fi
+if [ -r /usr/share/keyrings/debian-archive-keyring.gpg ]; then
+	ask testing
+	case_of 'a keyring that is there is not missed' "$([[ $status = 125 && $said != *keyring* ]] || echo "$status, $said")"
+fi
 
 # ---- headers that want a compiler, and programs for another libc
 
