@@ -625,6 +625,24 @@ t_network() {
 	wait "$server" 2>/dev/null
 }
 
+# Processes that are killed in the middle of a request of the shared directory: the kernel takes
+# the request back.
+t_killed() {
+	local out
+	# shellcheck disable=SC2016 # the guest's
+	out=$(run -- sh -c 'i=0
+		while [ $i -lt 150 ]; do
+			find /usr/share/doc -type f >/dev/null 2>&1 & a=$!
+			grep -r nosuch /usr/include >/dev/null 2>&1 & b=$!
+			sleep 0.0$((i % 10))
+			kill -9 $a $b
+			wait $a $b
+			i=$((i + 1))
+		done
+		echo survived' 2>/dev/null)
+	same killed-in-a-request "$out" survived
+}
+
 # A cache whose snapshots are nobody else's: other tests run beside this one.
 own_cache() {
 	local shared=${XDG_CACHE_HOME:-$HOME/.cache}/vpmu file
@@ -829,7 +847,7 @@ t_terminal() {
 
 TMPDIR_OF=$work
 for t in usage streams large closed_stdout lines stdin_rest status signals environment \
-		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share two no_network network leftovers clock snapshot spoilt cache user \
+		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share two killed no_network network leftovers clock snapshot spoilt cache user \
 		terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done
