@@ -62,7 +62,7 @@ struct lost {
 	struct block block;
 	struct cpu *cpu;
 	size_t n_cpus;
-	bool json;
+	bool json, command;
 	uint64_t started_ns;
 };
 
@@ -153,6 +153,17 @@ static const char *find_block(struct block *b)
 }
 #endif
 
+/*
+ * End because there is nothing to read. 77 could be a command's own status, so that with a
+ * command it is 125, which vpmu run has for its own failures.
+ */
+static void __attribute__((noreturn)) fail_absent(const struct lost *l, const char *why)
+{
+	if (l->command)
+		fail(EXIT_VPMU, "%s; the command was not run", why);
+	fail(EXIT_SKIP, "%s", why);
+}
+
 /* ---- registers */
 
 static void load_module(void)
@@ -189,8 +200,9 @@ static void open_cpus(struct lost *l)
 	for (long i = 0; i < n; i++) {
 		fd = open_msr(i);
 		if (fd < 0 && (i == 0 || errno != ENXIO))
-			fail(EXIT_SKIP, "/dev/cpu/%ld/msr: %s; modprobe msr, or a kernel "
-			     "with CONFIG_X86_MSR and without lockdown", i, strerror(errno));
+			fail_absent(l, xprintf("/dev/cpu/%ld/msr: %s; modprobe msr, or a "
+					       "kernel with CONFIG_X86_MSR and without lockdown",
+					       i, strerror(errno)));
 		if (fd >= 0)
 			l->cpu[l->n_cpus++] = (struct cpu){ .number = i, .fd = fd };
 	}
@@ -497,8 +509,9 @@ int verb_lost(int argc, char **argv)
 	if (options.interval)
 		interval_ms = option_number("interval", options.interval, 10, 86400000);
 	l.json = options.json;
+	l.command = command;
 	if (why)
-		fail(EXIT_SKIP, "%s", why);
+		fail_absent(&l, why);
 	if (options.output)
 		to = fopen(options.output, "we");
 	if (!to)

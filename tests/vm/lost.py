@@ -332,6 +332,9 @@ def t_command():
     _, err, status = run(["--pmu", "none"], ["vpmu", "lost"])
     same("command without a block", (status, any("VPMUforGuest" in l for l in err)),
          (77, True))
+    out, err, status = run(["--pmu", "none"], ["vpmu", "lost", "--", "echo", "ran"])
+    same("command that is not run", (status, out, any("was not run" in l for l in err)),
+         (125, [], True))
     # perf takes its time to begin where the host is busy
     out, err, _ = run([], ["sh", "-c", "perf stat -e instructions:u -a -o /dev/null sleep 60 &"
                            "for i in $(seq 100); do sleep 0.2; vpmu lost >told;"
