@@ -19,8 +19,7 @@ static void add(struct growths *g, const struct growth *one)
 	g->list[g->n++] = *one;
 }
 
-/* What has no name is called by its file's: "[unknown] (/usr/bin/app)". */
-static char *name_of(char *function)
+char *growth_function(char *function)
 {
 	static const char unknown[] = "[unknown]";
 	char *file = memrchr(function, '(', strlen(function)), *slash;
@@ -51,7 +50,7 @@ static void take_sample(struct growths *g, const char *program, char *line, bool
 	function += strcspn(function, " ");
 	one.count = xprintf("%s%s%.*s", program ? program : "", program ? ": " : "",
 			    (int)(address - event), event);
-	one.function = name_of(function + strspn(function, " "));
+	one.function = growth_function(function + strspn(function, " "));
 	add(g, &one);
 }
 

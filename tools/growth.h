@@ -22,6 +22,12 @@ struct growths {
 #define GROWTH_FIELDS	"event,period,ip,sym,dso"
 
 /*
+ * Return the name in "name (file)", which is changed, as a new string. A function without one
+ * is called by its file: "[unknown] of app".
+ */
+char *growth_function(char *function);
+
+/*
  * Add the samples in @text, which is changed: lines as perf script -F GROWTH_FIELDS writes
  * them. A line that begins with COUNTS_TITLE names the program of those after it.
  */

@@ -24,6 +24,7 @@ static const struct verb {
 	{ "contention", verb_contention, "who gets a counter that host and guest both want" },
 	{ "bench", verb_bench, "count the commands of a file, and hold them to a baseline" },
 	{ "compare", verb_compare, "counts against a baseline, for CI" },
+	{ "flame", verb_flame, "draw the call chains of perf record -g" },
 	{ "timeline", verb_timeline, "draw what vpmu run --trace wrote" },
 	{ "decode", verb_decode, "a register's value in words" },
 	{ "lost", verb_lost, "inside a guest: which of its counters counted all the time" },

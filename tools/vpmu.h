@@ -31,6 +31,7 @@ int verb_check(int argc, char **argv);
 int verb_list(int argc, char **argv);
 int verb_contention(int argc, char **argv);
 int verb_timeline(int argc, char **argv);
+int verb_flame(int argc, char **argv);
 int verb_decode(int argc, char **argv);
 int verb_bench(int argc, char **argv);
 int verb_compare(int argc, char **argv);
