@@ -24,11 +24,6 @@ ln -s "$VPMU_BUILD" "$work/build"
 for program in app program your-program; do
 	cp "$VPMU_BUILD/examples/demo" "$work/$program"
 done
-mkdir "$work/bin"
-for program in stackcollapse-perf.pl flamegraph.pl; do
-	command -v $program >/dev/null || ln -s "$(command -v cat)" "$work/bin/$program"
-done
-PATH=$PATH:$work/bin
 unset VPMU_PERF_SEQUENCES # set by tests/run, and not by a reader
 make() { command make -C "$VPMU_ROOT" BUILD="$VPMU_BUILD" "$@"; }
 export -f make
