@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-# timeout: 180
+# timeout: 240
 #
 # vpmu timeline: the page of a small trace, as Chromium draws it. A host's event takes
 # a counter away from the guest between 2 and 6 ms; that has to be in the picture, to
-# scale, and in words; and so after a zoom, under the pointer, and in the dark.
+# scale, and in words; and so after a zoom, under the pointer, and in the dark. A long name
+# leaves the page within its window, on a phone and on a large screen.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/case.sh
@@ -81,6 +82,48 @@ if ! tests/dom "$work/hands.html" >"$work/whole"; then
 fi
 tests/dom "$work/hands.html" --blink-settings=preferredColorScheme=0 >"$work/dark"
 tests/dom "$work/page.html#1,3" >"$work/zoomed"
+
+# Chromium's window has 500 pixels at least, so that each size is a frame's. The page says
+# what is not in its place: bars in their rows, words in their bars, the tip in the window.
+sed 's/:pinned/:cpu,event=0xd1,umask=0x08,name=one_that_is_much_longer_than_others_and_has_no_blank\/:pinned/' \
+	"$work/trace" >"$work/long"
+"$build/vpmu" timeline "$work/long" | sed '/^<\/body>/,$d' >"$work/fits.html"
+cat >>"$work/fits.html" <<'END'
+<script>
+const box = e => e.getBoundingClientRect(), all = document.documentElement, chart = box(svg), wrong = [];
+const within = (what, e, left, right, top, bottom) => {
+	const b = box(e);
+	if (b.left < left || b.right > right || b.top < top || b.bottom > bottom)
+		wrong.push(`${what} ${e.textContent}`);
+};
+for (const row of document.querySelectorAll("[data-row]")) {
+	const [title, ...words] = row.querySelectorAll("text");
+	const top = chart.top - 14 + Number(title.getAttribute("y"));
+	within("title", title, chart.left, chart.left + LEFT, top, top + ROW);
+	for (const bar of row.querySelectorAll("rect"))
+		within("bar", bar, chart.left + LEFT, chart.right, top, top + ROW);
+	for (const text of words) {
+		const b = box(text.previousSibling);
+		within("words", text, b.left, b.right, b.top, b.bottom);
+	}
+}
+for (const x of [0, innerWidth]) {
+	document.querySelectorAll('[data-row="pmc 1"] rect')[1].dispatchEvent(
+		new PointerEvent("pointermove", { bubbles: true, clientX: x, clientY: innerHeight }));
+	within("tip", tip, 0, innerWidth, 0, innerHeight);
+}
+parent.document.getElementById(`${innerWidth}x${innerHeight}`).dataset.found = JSON.stringify(
+	{ ground: getComputedStyle(document.body).backgroundColor, bars: document.querySelectorAll("g rect").length,
+	  overflow: all.scrollWidth - all.clientWidth, wrong });
+</script></body></html>
+END
+for size in 400x800 1200x700 1920x1080; do
+	echo "<iframe id=$size src=fits.html width=${size%x*} height=${size#*x} style='border: 0'></iframe>"
+done >"$work/frames.html"
+for colour in dark light; do # Chromium's numbers: 0, 1
+	tests/dom "$work/frames.html" --allow-file-access-from-files \
+		"--blink-settings=preferredColorScheme=$([ $colour = dark ]; echo $?)" >"$work/frames-$colour"
+done
 python3 - "$work" <<'END'
 import json, re, sys
 from html.parser import HTMLParser
@@ -108,6 +151,17 @@ class Page(HTMLParser):
     def handle_data(self, text):
         if self.id:
             self.ids[self.id] = self.ids.get(self.id, "") + text
+
+class Frames(HTMLParser):
+    """The frames' findings, by their sizes."""
+    def __init__(self, path):
+        super().__init__()
+        self.found = {}
+        self.feed(open(path).read())
+    def handle_starttag(self, tag, attrs):
+        a = dict(attrs)
+        if tag == "iframe":
+            self.found[a["id"]] = json.loads(a.get("data-found", "null"))
 
 def light(colour):
     """A colour's relative luminance, as WCAG 2 defines it."""
@@ -167,6 +221,11 @@ same("zoomed moments", [len(z.rows[k]) for k in ("losses", "PMIs", "exits: wrmsr
 dark = Page(f"{work}/dark")
 same("light", p.ground, "rgb(255, 255, 255)")
 same("dark", dark.ground, "rgb(21, 23, 26)")
+for name, ground in (("light", p.ground), ("dark", dark.ground)):
+    frames = Frames(f"{work}/frames-{name}")
+    for size in ("400x800", "1200x700", "1920x1080"):
+        same(f"{size} in the {name}", frames.found.get(size),
+             {"ground": ground, "bars": 12, "overflow": 0, "wrong": []})
 for page, name in ((p, "light"), (dark, "dark")):
     same(f"words in the {name}", {"lost", "guest pmc 1", HOST, "cpu0"} - {w[0] for w in page.words}, set())
     same(f"words are legible in the {name}", faint(page), [])
