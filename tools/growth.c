@@ -22,8 +22,11 @@ static void add(struct growths *g, const struct growth *one)
 char *growth_function(char *function)
 {
 	static const char unknown[] = "[unknown]";
-	char *file = memrchr(function, '(', strlen(function)), *slash;
+	char *deleted = strstr(function, " (deleted))"), *file, *slash;
 
+	if (deleted)
+		strcpy(deleted, ")");
+	file = memrchr(function, '(', strlen(function));
 	if (!file || file == function || file[-1] != ' ')
 		return xprintf("%s", function);
 	file[-1] = '\0';
