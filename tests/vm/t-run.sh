@@ -631,7 +631,7 @@ t_killed() {
 	local out
 	# shellcheck disable=SC2016 # the guest's
 	out=$(run -- sh -c 'i=0
-		while [ $i -lt 150 ]; do
+		while [ $i -lt 60 ]; do
 			find /usr/share/doc -type f >/dev/null 2>&1 & a=$!
 			grep -r nosuch /usr/include >/dev/null 2>&1 & b=$!
 			sleep 0.0$((i % 10))
