@@ -19,6 +19,11 @@ if ! log=$(make -s -C "$VPMU_ROOT/tests/vmm" O="$VPMU_BUILD/vmm" 2>&1); then
 	echo 'not ok programs: make -C tests/vmm failed'
 	exit 1
 fi
+if ! gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -pthread -o "$VPMU_BUILD/guest/kvm_contention" \
+	"$VPMU_ROOT/tests/selftests/kvm_contention.c" 2>&1; then
+	echo 'not ok kvm_contention: it does not compile'
+	exit 1
+fi
 work=$(mktemp -d "$TMPDIR/kvm-arch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -75,7 +80,7 @@ if [ -z "${SOAK:-}" ]; then
 	round intel trixie-backports panic_on_warn=1 1000 3 ${CASES:-vmm carried fuzz}
 	exit 0
 fi
-all='vmm tool kut guest own foreign lost told two deep storm carried fuzz'
+all='vmm tool kut guest own foreign lost told two deep contention memory storm carried fuzz'
 # 7.3 lets modules read types.
 if [[ ${CASES:-others} == *others* ]]; then
 	round amd trixie-backports panic_on_warn=1 0 0 others
