@@ -304,10 +304,10 @@ t_kut() {
 	nothing_left kut
 }
 
-# waiting: leaves in $qemu a QEMU that waits.
-waiting() {
+# fuzzing OPTION...: leaves in $qemu a QEMU that has a vCPU and will be killed.
+fuzzing() {
 	"$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config -display none \
-		-machine pc -bios qboot.rom -m 64 -accel kvm -cpu host -S -kernel "$VPMU_BUILD/bare/fuzz" &
+		-machine pc -bios qboot.rom -m 64 -accel kvm -cpu host -kernel "$VPMU_BUILD/bare/fuzz" "$@" &
 	qemu=$!
 	wait_for 60 sh -c "ls -l /proc/$qemu/fd | grep -q kvm-vcpu"
 	sleep 1
@@ -316,7 +316,7 @@ waiting() {
 t_tool() {
 	local qemu said
 	load
-	waiting
+	fuzzing -S
 	said=$("$VPMU_BUILD/vpmu" kvm arch $qemu 2>&1)
 	check tool/arch "$([[ $said == *"an architectural PMU: version $version, $counters counters"* ]] || echo "$said")"
 	said=$("$VPMU_BUILD/vpmu" kvm refuse $qemu 2>&1)
@@ -346,7 +346,8 @@ t_memory() {
 	fi
 	load arch=1
 	objects >memory-at-load
-	waiting
+	fuzzing -append "turns=1000000000"
+	wait_for 60 grep -q '^vm ' $vms
 	objects >memory-used
 	check 'memory/of a VM is seen' "$(! cmp -s memory-at-load memory-used || paste -sd, memory-used)"
 	kill $qemu
