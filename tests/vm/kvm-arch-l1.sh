@@ -12,8 +12,8 @@ demo=$VPMU_BUILD/examples/demo
 # What guests find, how many counters there are, and what the host takes of them, so that
 # two guest events at most are left a general counter; fixed ones do not count mine.
 case $(grep -m 1 vendor_id /proc/cpuinfo) in
-*AuthenticAMD) maker=AMD kvm=kvm_amd version=2 counters=6 took=4 mine=r00c0,r00c2,r0076,r00c3,r00c4 ;;
-*) maker=Intel kvm=kvm_intel version=5 counters=11 took=7 mine=r00c4,r01c4,r02c4,r08c4,r10c4 ;;
+*AuthenticAMD) maker=AMD kvm=kvm_amd version=2 counters=6 general=6 took=4 mine=r00c0,r00c2,r0076,r00c3,r00c4 ;;
+*) maker=Intel kvm=kvm_intel version=5 counters=11 general=8 took=7 mine=r00c4,r01c4,r02c4,r08c4,r10c4 ;;
 esac
 taken=$(printf ',branches:uHD%.0s' $(seq $took))
 taken=${taken#,}
@@ -120,6 +120,33 @@ t_foreign() {
 		[ "$n" = 2 ] && echo "ok exact" || echo "not ok exact: $(cat o)"' sh "$demo" $version
 	mv /dev/elsewhere /dev/vpmu_kvm
 	nothing_left foreign
+}
+
+# Our QEMU asks by itself: -cpu host,pmu-arch=on.
+by_property() {
+	timeout -k 5 120 "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config \
+		-display none -serial stdio -machine pc -bios qboot.rom -m 64 -device isa-debug-exit,iobase=0xf4,iosize=4 \
+		-kernel "$VPMU_BUILD/bare/fuzz" -append "seed=$SEED turns=10" "$@" </dev/null 2>&1
+}
+t_property() {
+	local said qemu
+	load
+	fuzzing -S -cpu host,pmu-arch=on,pmu-gp=4
+	check 'property/a guest has it' "$(wait_for 60 grep -q "^vm $qemu architectural" $vms || cat $vms)"
+	said=$("$VPMU_BUILD/vpmu" kvm arch $qemu 2>&1)
+	check 'property/with four counters' "$([[ $said == *", $((counters - general + 4)) counters"* ]] || echo "$said")"
+	kill $qemu
+	wait $qemu
+	nothing_left property
+	said=$(by_property -accel kvm -cpu host,pmu-arch=on,pmu-gp=60)
+	check 'property/more than there is' "$([[ $said == *'pmu-arch: '*'asked for 60, available '* ]] || echo "$said")"
+	said=$(by_property -accel kvm -cpu host,pmu-arch=on,pmu-pv=v2)
+	check 'property/two PMUs' "$([[ $said == *'pmu-arch and pmu-pv: a guest has one of them'* ]] || echo "$said")"
+	said=$(by_property -accel tcg -cpu max,pmu-arch=on)
+	check 'property/no KVM' "$([[ $said == *'found no KVM, needed -accel kvm'* ]] || echo "$said")"
+	unload
+	said=$(by_property -accel kvm -cpu host,pmu-arch=on)
+	check 'property/no module' "$([[ $said == *'pmu-arch: '*/dev/vpmu_kvm*'load that module'* ]] || echo "$said")"
 }
 
 # A guest whose VMM has not asked has KVM's own PMU; beside it, one that has.

@@ -75,12 +75,12 @@ mediated() {
 
 if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
-	round amd bookworm panic_on_warn=1 1000 3 ${CASES:-vmm tool guest lost told}
+	round amd bookworm panic_on_warn=1 1000 3 ${CASES:-vmm tool property guest lost told contention}
 	# shellcheck disable=SC2086 # words are meant
 	round intel trixie-backports panic_on_warn=1 1000 3 ${CASES:-vmm carried fuzz}
 	exit 0
 fi
-all='vmm tool kut guest own foreign lost told two deep contention memory storm carried fuzz'
+all='vmm tool property kut guest own foreign lost told two deep contention memory storm carried fuzz'
 # 7.3 lets modules read types.
 if [[ ${CASES:-others} == *others* ]]; then
 	round amd trixie-backports panic_on_warn=1 0 0 others

@@ -200,6 +200,7 @@ typedef struct X86VPMUProps {
     uint8_t version;           /* pmu-version, 0: the model's */
     uint8_t n_gp;              /* pmu-gp, 0: the model's */
     uint8_t n_fixed;           /* pmu-fixed, 255: the model's */
+    bool arch;                 /* pmu-arch: vpmu_kvm.ko serves the PMU */
     /* Properties of the paravirtual PMU */
     char *pv;                  /* pmu-pv: off, v2, v1 or both */
     uint32_t pv_events;        /* pmu-pv-events: open in the VM at once */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The paravirtual performance monitoring unit under KVM: the functions that
- * KVM's own code calls. All of them do nothing on a vCPU without pmu-pv.
+ * KVM's own code calls. All of them do nothing on a vCPU without pmu-pv, but
+ * for the first, which also asks vpmu_kvm.ko for the PMU of pmu-arch=on.
  */
 #ifndef I386_VPMU_KVM_GLUE_H
 #define I386_VPMU_KVM_GLUE_H
@@ -13,9 +14,9 @@
 
 /*
  * Before the first vCPU is created: pmu=off with pmu-pv turns KVM's own PMU
- * off
+ * off, and pmu-arch=on replaces it. Returns false with @errp set.
  */
-void x86_vpmu_kvm_realize(X86CPU *cpu);
+bool x86_vpmu_kvm_realize(X86CPU *cpu, Error **errp);
 
 /*
  * On the vCPU's thread, before @cpuid is given to KVM: adds the leaves.

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The paravirtual performance monitoring unit of a VM under KVM: libvpmu-kvm in
- * QEMU.  The guest's doorbell is a filtered MSR, and the host's perf counts.
+ * The performance monitoring units of a VM under KVM: the paravirtual one, which
+ * is libvpmu-kvm in QEMU with a filtered MSR as doorbell and the host's perf; and
+ * the architectural one, which vpmu_kvm.ko serves in place of KVM's own.
  */
 
 #include "qemu/osdep.h"
+#include <sys/ioctl.h>
 #include "qemu/error-report.h"
 #include "qapi/error.h"
 #include "hw/boards.h"
@@ -16,6 +18,7 @@
 #include "tcg/system/vpmu-internal.h"
 
 #include <vpmu-kvm.h>
+#include <vpmu-kvm-module.h>
 
 /* There is one VM per process; under the BQL. */
 static struct {
@@ -71,16 +74,71 @@ static bool vpmu_kvm_vm_make(CPUState *cs, const X86VPMUProps *p, Error **errp)
     return true;
 }
 
+static void vpmu_kvm_refused(const struct vpmu_kvm_arch *a, int error,
+                              Error **errp)
+{
+    if (error == ENOTTY) {
+        error_setg(errp, "pmu-arch: found an older vpmu_kvm.ko, needed one "
+                   "that has VPMU_KVM_ARCH");
+    } else if (a->asked || a->available) {
+        error_setg(errp, "pmu-arch: %s: asked for %llu, available %llu", a->why,
+                   (unsigned long long)a->asked,
+                   (unsigned long long)a->available);
+    } else {
+        error_setg(errp, "pmu-arch: %s", a->why[0] ? a->why : strerror(error));
+    }
+}
+
+/* The VM's PMU is that of its first CPU */
+static bool vpmu_kvm_ask_arch(const X86VPMUProps *p, Error **errp)
+{
+    static bool given;
+    struct vpmu_kvm_arch a = {
+        .size = sizeof(a),
+        .vm = kvm_state->vmfd,
+        .version = p->version,
+        .n_gp = p->n_gp,
+        .n_fixed = p->n_fixed != UINT8_MAX ? p->n_fixed : 0,
+    };
+    int fd;
+
+    if (given) {
+        return true;
+    }
+    fd = qemu_open(VPMU_KVM_DEVICE, O_RDWR, errp);
+    if (fd < 0) {
+        error_prepend(errp, "pmu-arch: ");
+        error_append_hint(errp, "The PMU is vpmu_kvm.ko's: load that module, "
+                          "and give this user access to its device.\n");
+        return false;
+    }
+    given = !ioctl(fd, VPMU_KVM_ARCH, &a);
+    if (!given) {
+        vpmu_kvm_refused(&a, errno, errp);
+    }
+    qemu_close(fd);
+    return given;
+}
+
 /* An AMD guest looks for KVM's vPMU whatever CPUID says */
-void x86_vpmu_kvm_realize(X86CPU *cpu)
+bool x86_vpmu_kvm_realize(X86CPU *cpu, Error **errp)
 {
     const char *pv = vpmu_given(cpu->vpmu_props.pv);
+    bool pv_on = pv && strcmp(pv, "off");
 
-    if (pv && strcmp(pv, "off") && !cpu->enable_pmu && !the_vm.vm &&
+    if (cpu->vpmu_props.arch) {
+        if (pv_on) {
+            error_setg(errp, "pmu-arch and pmu-pv: a guest has one of them");
+            return false;
+        }
+        return vpmu_kvm_ask_arch(&cpu->vpmu_props, errp);
+    }
+    if (pv_on && !cpu->enable_pmu && !the_vm.vm &&
         kvm_vm_check_extension(kvm_state, KVM_CAP_PMU_CAPABILITY) > 0) {
         kvm_vm_enable_cap(kvm_state, KVM_CAP_PMU_CAPABILITY, 0,
                           KVM_PMU_CAP_DISABLE);
     }
+    return true;
 }
 
 int x86_vpmu_kvm_init(X86CPU *cpu, struct kvm_cpuid2 *cpuid, uint32_t capacity)

@@ -353,7 +353,7 @@ static bool vpmu_init(X86VPMU *v, Error **errp)
     return false;
 }
 
-/* KVM has only the paravirtual PMU, which KVM's code creates */
+/* Under KVM the PMU is vpmu_kvm.ko's or the paravirtual one of KVM's code */
 static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
 {
     const char *pv = kvm_enabled() ? vpmu_given(p->pv) : NULL;
@@ -368,9 +368,9 @@ static bool vpmu_unwanted(const X86VPMUProps *p, Error **errp)
         return true;
     }
     name = !p->regain ? "pmu-regain"
-           : p->version ? "pmu-version"
-           : p->n_gp ? "pmu-gp"
-           : p->n_fixed != UINT8_MAX ? "pmu-fixed"
+           : p->version && !p->arch ? "pmu-version"
+           : p->n_gp && !p->arch ? "pmu-gp"
+           : p->n_fixed != UINT8_MAX && !p->arch ? "pmu-fixed"
            : vpmu_given(p->policy) ? "pmu-policy"
            : vpmu_given(p->filter) ? "pmu-filter"
            : vpmu_given(p->trace) ? "pmu-trace"
@@ -392,14 +392,16 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
     const char *asked = cpu->enable_pmu ? "pmu=on" : "pmu-pv";
     X86VPMU *v;
 
+    if (cpu->vpmu_props.arch && !kvm_enabled()) {
+        error_setg(errp, "pmu-arch: found no KVM, needed -accel kvm; with "
+                   "-accel tcg the architectural PMU is pmu=on");
+        return false;
+    }
     if (!x86_vpmu_wanted(cpu)) {
         if (vpmu_unwanted(&cpu->vpmu_props, errp)) {
             return false;
         }
-        if (kvm_enabled()) {
-            x86_vpmu_kvm_realize(cpu);
-        }
-        return true;
+        return !kvm_enabled() || x86_vpmu_kvm_realize(cpu, errp);
     }
     if (!model) {
         error_setg(errp, "%s: no PMU for this vendor and family under TCG; "
