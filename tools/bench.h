@@ -20,7 +20,7 @@ struct benches {
 	size_t n;
 };
 
-/* How they run. */
+/* They run like this. */
 struct bench_plan {
 	const char *events;
 	char *const *more;	/* options of vpmu run */

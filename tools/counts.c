@@ -127,7 +127,7 @@ static void take_object(struct reader *r, const char *line)
 	json_decref(row);
 }
 
-/* ---- for people */
+/* ---- the default output */
 
 /* A number in groups of three, as locales write them. False: it is none, or has a fraction. */
 static bool grouped(const char *text, size_t bytes, uint64_t *value)

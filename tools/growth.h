@@ -18,7 +18,7 @@ struct growths {
 	size_t n, room;
 };
 
-/* What perf script -F takes. */
+/* These are the fields of perf script -F. */
 #define GROWTH_FIELDS	"event,period,ip,sym,dso"
 
 /*

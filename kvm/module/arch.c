@@ -71,7 +71,7 @@ static const struct vpmu_ops vk_arch_ops = {
 	.traced = VK_STATS_TRACED,
 };
 
-/* What a VM is given */
+/* The PMU that a VM is given */
 
 static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vpmu_provider *p,
 					      void *ctx)

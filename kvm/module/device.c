@@ -14,7 +14,7 @@
 #include "vpmu-kvm-module.h"
 #include "vpmu_kvm.h"
 
-/* What an ioctl is given, and what it answers. Both begin with size and vm. */
+/* Arguments of an ioctl, and its answer. Both begin with size and vm. */
 union vk_io {
 	struct vpmu_kvm_state state;
 	struct vpmu_kvm_arch arch;

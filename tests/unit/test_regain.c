@@ -49,7 +49,7 @@ static void take(struct fake *f, uint32_t pmcs)
 	fake_service(f);
 }
 
-/* Count, times and the rest of the period go on; nobody else's event is touched. */
+/* Count, times and the rest of the period go on; no event of others is touched. */
 static void test_goes_on(void **state)
 {
 	struct fake *f = fake_new_regain();
@@ -116,7 +116,7 @@ static void test_pauses(void **state)
 	fake_free(f);
 }
 
-/* What is not enabled, is denied or not counted, or could not be created. */
+/* An event that is not enabled, denied, not counted, or that could not be created. */
 static void test_which(void **state)
 {
 	static const uint64_t branches[] = { 0xc4 };

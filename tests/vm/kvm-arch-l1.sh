@@ -9,7 +9,7 @@ shift 3
 programs=$VPMU_BUILD/guest
 vms=/sys/kernel/debug/vpmu_kvm/vms
 demo=$VPMU_BUILD/examples/demo
-# What guests find, how many counters there are, and what the host takes of them, so that
+# The PMU that guests find, the number of counters, and events by which the host takes them, so that
 # two guest events at most are left a general counter; fixed ones do not count mine.
 case $(grep -m 1 vendor_id /proc/cpuinfo) in
 *AuthenticAMD) maker=AMD kvm=kvm_amd version=2 counters=6 general=6 took=4 mine=r00c0,r00c2,r0076,r00c3,r00c4 ;;
@@ -293,7 +293,7 @@ others_than_kvm() { # PARAMETER CASE...
 	local found
 	load arch=1 "$1"
 	"$programs/kvm_contention" >contention.out
-	# Whether counter-10 is back already when it is looked at is a matter of time.
+	# It is a matter of time if counter-10 is back already when it is looked at.
 	found=$(sed -nE '/counter-10$/d; s/^(not ok [0-9]+|Bail out!|1\.\.0) ([^ ]*).*/\2/p' contention.out | paste -sd' ')
 	check "contention/$1 is otherwise as KVM's" "$([ "$found" = "${*:2}" ] || paste -sd' ' contention.out)"
 	nothing_left "contention/$1"

@@ -240,7 +240,7 @@ def t_lbr():
 
 
 def t_back():
-    """Counters that nobody touches come back by themselves, unless pmu-regain is off."""
+    """Counters that no one touches come back by themselves, unless pmu-regain is off."""
     def lost(monitor):
         return len([c for c in monitor.ask("x-query-vpmu")["cpus"][0]["counters"]
                     if c["loss"] == "lost"])

@@ -125,7 +125,7 @@ second=$(model)
 case_of 'the modelled CPU' "$([[ $first = *cycles:k=[1-9]* && $first = *iTLB-load-misses=* ]] && [ "$first" = "$second" ] ||
 	echo "$second, not $first")"
 
-# What a run is no function of.
+# A run is no function of these.
 base=$(repeated --as /work -- ./map)
 equal() { # NAME OUTPUT
 	case_of "$1" "$([ "$2" = "$base" ] || echo "$2, not $base")"
