@@ -65,9 +65,10 @@ t_vmm() {
 
 address() { nm "$programs/sample" | sed -n "s/^0*\([0-9a-f]*\) . $1$/\1/p"; }
 
-# A stock guest: its driver finds PerfMonV2, counts exactly, and samples without skid.
-t_guest() {
-	local list=() source cpus
+# stock NAME VERSION OPTION...: a stock guest, whose driver finds that version, and in which all
+# programs count exactly and samples have no skid.
+stock() {
+	local name=$1 list=() source
 	for source in "$VPMU_ROOT"/tests/guest/*.S; do
 		list+=("$programs/$(basename "$source" .S)")
 	done
@@ -92,10 +93,15 @@ t_guest() {
 	[ "$found" = 1 ] && echo 'ok an NMI for each PMI' ||
 		echo "not ok an NMI for each PMI: $(grep -E '^ *(NMI|PMI):' /proc/interrupts | xargs)"
 	END
+	lifted arch "$name" "${@:3}" -- sh ./guest.sh "$programs" "$(address instruction)" \
+		"$(address branch)" "$demo" $maker "$2" "${list[@]}"
+}
+
+t_guest() {
+	local cpus
 	load
 	for cpus in 2 ${SOAK:+1}; do
-		lifted arch "guest-$cpus" --smp "$cpus" -- sh ./guest.sh "$programs" "$(address instruction)" \
-			"$(address branch)" "$demo" $maker $version "${list[@]}"
+		stock "guest-$cpus" $version --smp "$cpus"
 		check "guest-$cpus/vpmu run says which PMU" \
 			"$(grep -q "architectural PMU of vpmu_kvm.ko: version $version, $counters counters" \
 			"guest-$cpus.l2.err" || head -n 3 "guest-$cpus.l2.err")"
@@ -438,15 +444,33 @@ t_others() {
 }
 
 # Since 7.0 KVM can hand the CPU's own counters to a guest, and such a one gets none of ours.
+# While it is there the host counts no guests, and who counts guests keeps it out.
 # shellcheck disable=SC2016 # L2's
 t_mediated() {
+	local said
 	rmmod $kvm && modprobe $kvm enable_mediated_pmu=1
 	load
-	arch mediated -- sh -c '
-		perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)
-		[ "$n" = 41020005 ] && echo "ok exact" || echo "not ok exact: $n"' sh "$demo"
+	stock mediated 2 --smp 2
 	check 'mediated/it gets none of ours' "$(grep -q 'has given it the mediated PMU' mediated.l2.err ||
 		head -n 5 mediated.l2.err)"
+	rm -f mediated-*
+	arch mediated/held -- sh -c 'touch mediated-runs; until [ -e mediated-seen ]; do
+		perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)
+		[ "$n" = 41020005 ] || echo "not ok exact: $n"; done; echo "ok exact"' sh "$demo" >mediated-out 2>&1 &
+	wait_for 200 [ -e mediated-runs ]
+	said=$(perf stat -a -e instructions true 2>&1)
+	check 'mediated/an event of guests is refused' "$([[ $said == *'not support'* ]] || echo "$said")"
+	perf stat -x, -o mediated-own -e instructions:uH "$demo"
+	check 'mediated/the host counts itself' "$(grep -q '^41020005,' mediated-own || cat mediated-own)"
+	touch mediated-seen
+	wait
+	cat mediated-out
+	perf stat -a -o /dev/null -e instructions sh -c 'touch mediated-first; until [ -e mediated-tried ]; do sleep 0.1; done' &
+	wait_for 60 [ -e mediated-first ]
+	said=$(l2_run mediated-tried.log --pmu arch --kernel "$suite" --memory 256M -- true 2>&1)
+	check 'mediated/an event of guests keeps it out' "$([[ $said == *'resource busy'* ]] || echo "$said")"
+	touch mediated-tried
+	wait
 	nothing_left mediated
 	unload
 }

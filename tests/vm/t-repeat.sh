@@ -7,6 +7,7 @@
 # run, also on a busy machine, in another clone and after another boot of the guest; and what each
 # of the measures is for differs without it. TIMES=N runs of each; SOAK=1: 100, and 100 with the
 # modelled CPU. tests/vm/t-repeat.sh NAME...: only these programs (heap, heap-uarch, map, ...).
+# KEPT=DIR holds the runs against those of an earlier call, which has left its counts there.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -70,9 +71,10 @@ same() {
 	[ -z "${SOAK:-}" ] || events=$modelled equals "$name-uarch" --uarch on -- "$@"
 }
 equals() { # NAME OPTION... -- COMMAND...
-	local name=$1 first='' found wrong='' n others=0
+	local name=$1 kept=${KEPT:+$KEPT/$1} first='' found wrong='' n others=0
 	shift
 	[ ${#chosen[@]} = 0 ] || [[ " ${chosen[*]} " = *" $name "* ]] || return 0
+	[ ! -s "$kept" ] || first=$(<"$kept")
 	for ((n = 1; n <= times; n++)); do
 		if [ $((n % (times > 2 ? 10 : 2))) = 0 ]; then
 			for _ in 1 2; do timeout 300 sh -c 'while :; do :; done' & busy+=($!); done
@@ -85,6 +87,7 @@ equals() { # NAME OPTION... -- COMMAND...
 		others=$((others + 1))
 		wrong=${wrong:-run $n: $found, not $first}
 	done
+	[ -z "$kept" ] || [ -n "$wrong" ] || echo "$first" >"$kept"
 	case_of "$name" "${wrong:+$others of $times differ, $wrong}"
 }
 if_there() { # PROGRAM NAME COMMAND...
