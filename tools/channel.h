@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define CHANNEL_VERSION		1
+#define CHANNEL_VERSION		2
 #define CHANNEL_MAX		(8u << 20)	/* bytes in a payload, at most */
 /* Maximum of a payload to the host, which is a line of text. */
 #define CHANNEL_MAX_REPLY	(64u << 10)
@@ -29,7 +29,8 @@
 #define CHANNEL_PORT_STDERR	"vpmu.stderr"
 
 #define CHANNEL_TAG_ROOT	"vpmu.root"	/* 9p: the host's root */
-#define CHANNEL_TAG_SHARE	"vpmu.share"	/* 9p: the current directory */
+#define CHANNEL_TAG_SHARE	"vpmu.share%u"	/* 9p: a writable directory, numbered from 0 */
+#define CHANNEL_SHARES		16		/* their number is at most this */
 
 #define CHANNEL_REPEAT		"vpmu.repeat"	/* kernel option: the guest's runs repeat */
 #define CHANNEL_JOB_FILE	"opt/vpmu/job"	/* fw_cfg's name of the job */
@@ -73,7 +74,7 @@ struct channel_ready {
 enum channel_exit_flags {
 	CHANNEL_EXIT_FULL = 1,	/* the writable overlay had no space left */
 	CHANNEL_EXIT_OOM = 2,	/* the guest's kernel killed for memory */
-	CHANNEL_EXIT_UNSAVED = 4, /* the shared directory was not written out */
+	CHANNEL_EXIT_UNSAVED = 4, /* a shared directory was not written out */
 	CHANNEL_EXIT_NETWORK = 8, /* there was no route for a packet, and no network */
 };
 
@@ -91,7 +92,7 @@ enum channel_item_tag {
 	CHANNEL_ARG = 1,	/* * bytes, without the final NUL */
 	CHANNEL_ENV,		/* * bytes */
 	CHANNEL_CWD,		/* path */
-	CHANNEL_SHARE,		/* path to mount the share at; absent: none */
+	CHANNEL_SHARE,		/* * path to mount the share of this number at */
 	CHANNEL_IDS,		/* uint32_t uid, gid, supplementary groups */
 	CHANNEL_UMASK,		/* uint32_t */
 	CHANNEL_RLIMIT,		/* * struct channel_rlimit */

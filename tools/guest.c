@@ -58,8 +58,8 @@ static void lift_limits(void)
 	}
 }
 
-static void become_qemu(char **argv, const struct qemu_fds *fds, int errors,
-			pid_t parent)
+static void become_qemu(char **argv, const struct qemu_fds *fds, const struct shares *shares,
+			int errors, pid_t parent)
 {
 	sigset_t none;
 	int null = open("/dev/null", O_RDWR);
@@ -82,7 +82,8 @@ static void become_qemu(char **argv, const struct qemu_fds *fds, int errors,
 	for (int i = 0; i < PORTS; i++)
 		keep(fds->port[i]);
 	keep(fds->initrd);
-	keep(fds->share);
+	for (size_t i = 0; i < shares->n; i++)
+		keep(shares->list[i].fd);
 	keep(fds->trace);
 	keep(fds->job);
 	execv(argv[0], argv);
@@ -90,7 +91,8 @@ static void become_qemu(char **argv, const struct qemu_fds *fds, int errors,
 	_exit(1);
 }
 
-void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds)
+void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds,
+		 const struct shares *shares)
 {
 	pid_t parent = getpid();
 	int errors[2];
@@ -102,7 +104,7 @@ void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds)
 	if (guest->pid < 0)
 		fail(EXIT_VPMU, "no process: %s", strerror(errno));
 	if (!guest->pid)
-		become_qemu(argv, fds, errors[1], parent);
+		become_qemu(argv, fds, shares, errors[1], parent);
 	setpgid(guest->pid, guest->pid);
 	close(errors[1]);
 	guest->errors = errors[0];
@@ -110,8 +112,6 @@ void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds)
 	for (int i = 0; i < PORTS; i++)
 		close(fds->port[i]);
 	close(fds->initrd);
-	if (fds->share >= 0)
-		close(fds->share);
 	if (fds->job >= 0)
 		close(fds->job);
 }

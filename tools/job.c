@@ -302,13 +302,13 @@ static bool in_path(const char *dir)
 	return false;
 }
 
-/* Add @to at @path in the guest's overlay, unless @path is in the shared directory. */
+/* Add @to at @path in the guest's overlay, unless it would be made in a shared directory. */
 static void add_place(struct buffer *out, uint32_t tag, const char *to,
-		      const char *path, const char *share)
+		      const char *path, const struct shares *shares)
 {
 	struct buffer b = { 0 };
 
-	if (share && !strncmp(path, share, strlen(share)))
+	if (shares_near(shares, path))
 		return;
 	buffer_add(&b, to, strlen(to) + 1);
 	buffer_add(&b, path, strlen(path) + 1);
@@ -317,7 +317,8 @@ static void add_place(struct buffer *out, uint32_t tag, const char *to,
 }
 
 /* Add modprobe's directory, unless this machine runs the same kernel. */
-static void add_modules(struct buffer *out, const char *share, const struct kernel *kernel)
+static void add_modules(struct buffer *out, const struct shares *shares,
+			const struct kernel *kernel)
 {
 	char *to = xprintf("%s/modules", kernel->dir);
 	char *path = xprintf("/lib/modules/%s", kernel->release);
@@ -325,27 +326,27 @@ static void add_modules(struct buffer *out, const char *share, const struct kern
 
 	if (access(dep, R_OK))
 		add_place(out, access(path, F_OK) ? CHANNEL_LINK : CHANNEL_BIND,
-			  to, path, share);
+			  to, path, shares);
 	free(dep);
 	free(path);
 	free(to);
 }
 
 /* Add this program, for vpmu lost, in a directory of PATH. */
-static void add_vpmu(struct buffer *out, const char *share)
+static void add_vpmu(struct buffer *out, const struct shares *shares)
 {
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin" };
 	char self[4096], *path;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	size_t i = 0, len = share ? strlen(share) : 0;
+	size_t i = 0;
 
-	while (i < 3 && (!in_path(dirs[i]) || (share && !strncmp(dirs[i], share, len))))
+	while (i < 3 && (!in_path(dirs[i]) || shares_near(shares, dirs[i])))
 		i++;
 	if (n <= 0 || i == 3)
 		return;
 	self[n] = 0;
 	path = xprintf("%s/vpmu", dirs[i]);
-	add_place(out, CHANNEL_LINK, self, path, share);
+	add_place(out, CHANNEL_LINK, self, path, shares);
 	free(path);
 }
 
@@ -372,11 +373,11 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	add_perf(out, extra->perf);
 	/* A run that repeats does not know where vpmu lies. */
 	if (!extra->repeat)
-		add_vpmu(out, extra->share);
-	add_modules(out, extra->share, extra->kernel);
-	string(out, CHANNEL_CWD, extra->cwd);
-	if (extra->share)
-		string(out, CHANNEL_SHARE, extra->share);
+		add_vpmu(out, extra->shares);
+	add_modules(out, extra->shares, extra->kernel);
+	string(out, CHANNEL_CWD, extra->shares->cwd);
+	for (size_t i = 0; i < extra->shares->n; i++)
+		string(out, CHANNEL_SHARE, extra->shares->list[i].path);
 	add_identity(out, extra->root);
 	if (!extra->repeat)
 		add_state(out);

@@ -307,6 +307,18 @@ static void add_9p(struct args *args, const struct machine *m, const char *id,
 	free(quoted);
 }
 
+static void add_share(struct args *args, const struct machine *m, unsigned int n)
+{
+	const struct share *s = &m->shares.list[n];
+	char *id = xprintf("share%u", n), *tag = xprintf(CHANNEL_TAG_SHARE, n);
+	char *path = s->fd < 0 ? strdup(s->from) : xprintf("/proc/self/fd/%d", s->fd);
+
+	add_9p(args, m, id, path, tag, false);
+	free(path);
+	free(tag);
+	free(id);
+}
+
 /*
  * Time is instructions, and what is random has a seed. The guest stops itself where it
  * reads its job; devices answer a request before it executes another instruction.
@@ -406,7 +418,6 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 		    const char *snapshot)
 {
 	struct args args = { 0 };
-	char *share;
 
 	add(&args, strdup(qemu->binary));
 	add_machine(&args, qemu, m, fds->trace);
@@ -422,12 +433,8 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 	add_port(&args, "stdout", fds->port[PORT_STDOUT]);
 	add_port(&args, "stderr", fds->port[PORT_STDERR]);
 	add_9p(&args, m, "root", "/", CHANNEL_TAG_ROOT, true);
-	if (m->share) {
-		share = fds->share < 0 ? strdup(m->share)
-				       : xprintf("/proc/self/fd/%d", fds->share);
-		add_9p(&args, m, "share", share, CHANNEL_TAG_SHARE, false);
-		free(share);
-	}
+	for (unsigned int i = 0; i < m->shares.n; i++)
+		add_share(&args, m, i);
 	if (m->network) {
 		option(&args, "netdev", strdup("user,id=net,ipv6=off"));
 		option(&args, "device", strdup("virtio-net-pci,netdev=net,romfile="));

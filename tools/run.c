@@ -26,8 +26,9 @@ static const char usage[] =
 "\n"
 "Runs COMMAND in a guest that has a performance monitoring unit. The guest's\n"
 "file system is this machine's: writes stay in the guest's memory, but for\n"
-"those into the current directory, which are real. COMMAND runs as you, with\n"
-"your environment; its streams, signals and exit status are vpmu's.\n"
+"those into the current directory, which are real, and into what --write names.\n"
+"COMMAND runs as you, with your environment; its streams, signals and exit\n"
+"status are vpmu's.\n"
 "\n"
 "  vpmu run -- perf stat -e instructions,branches ./program\n"
 "  vpmu run --smp 2 -- sh -c 'perf record -g ./program && perf report --stdio'\n";
@@ -36,7 +37,7 @@ struct options {
 	const char *accel, *cpu, *smp, *memory, *pmu, *kernel, *modules, *append, *uarch;
 	const char *output, *stats, *policy, *filter, *trace, *console, *gdb, *qmp;
 	const char *seed, *as;
-	struct strings host_events, qemu_args, env;
+	struct strings host_events, qemu_args, env, writes;
 	bool root, nested, network, dry_run, verbose, no_snapshot, repeat, twice;
 };
 
@@ -69,6 +70,8 @@ static const struct option_def defs[] = {
 	{ "twice", 0, NULL, "with --repeat: run it two times, and show where the runs part",
 	  &options.twice },
 	{ "as", 0, "DIR", "with --repeat: the current directory's path in the guest", &options.as },
+	{ "write", 0, "DIR...", "COMMAND may write this directory of the machine, too; may be "
+	  "repeated", &options.writes },
 	{ "no-snapshot", 0, NULL, "boot, not from a booted guest in the cache, and keep none",
 	  &options.no_snapshot },
 	{ "root", 0, NULL, "run COMMAND as root of the guest", &options.root },
@@ -184,20 +187,6 @@ static void check_kvm(const struct options *o, const struct machine *m)
 		     "it has", m->pmu);
 }
 
-static bool below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
-}
-
-/* The guest has trees of its own in place of these. */
-static bool of_kernel(const char *path)
-{
-	return (below(path, "/proc") || below(path, "/sys") || below(path, "/dev")) &&
-		!below(path, "/dev/shm");
-}
-
 /* Refuse devices by which something comes at an instruction that depends on the host. */
 static void check_repeat(const struct options *o, const struct machine *m)
 {
@@ -296,54 +285,6 @@ static void check_watching(const struct machine *m)
 		check_console(m->console);
 	if (m->qmp)
 		check_socket(m->qmp);
-}
-
-/* ---- the current directory */
-
-/*
- * Return the reason why the current directory cannot be shared, or NULL; the guest has
- * trees of its own in place of the kernel's.
- */
-static const char *not_shared(const char *path)
-{
-	struct stat here, there;
-
-	if (!strcmp(path, "/"))
-		return "it is the root";
-	if (of_kernel(path))
-		return "it belongs to this machine's kernel";
-	if (stat(".", &here) || stat(path, &there))
-		return strerror(errno);
-	if (here.st_ino != there.st_ino || here.st_dev != there.st_dev)
-		return "another directory is in its place";
-	return NULL;
-}
-
-/* Returns its descriptor, or -1. */
-static int choose_directory(struct job_extra *extra)
-{
-	char *path = getcwd(NULL, 0);
-	const char *why;
-	int fd = -1;
-
-	extra->cwd = "/";
-	if (!path || *path != '/') {
-		say("the current directory is not shared: %s; COMMAND starts in /",
-		    path ? "it cannot be reached" : strerror(errno));
-		return -1;
-	}
-	why = not_shared(path);
-	if (!why) {
-		fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		why = fd < 0 ? strerror(errno) : NULL;
-	}
-	extra->cwd = path;
-	if (why)
-		say("%s is not shared: %s; what COMMAND writes stays in the guest",
-		    path, why);
-	else
-		extra->share = path;
-	return fd;
 }
 
 /* ---- dry run */
@@ -447,8 +388,8 @@ static void tell_outcome(const struct outcome *out, char **command,
 		say("%s: %s", command[0], strerror(out->noexec));
 	if (out->flags & CHANNEL_EXIT_FULL)
 		say("the guest's writable overlay was full: files outside the "
-		    "current directory are kept in memory; more than %lluM with "
-		    "--memory %lluM", mib, 2 * mib);
+		    "current directory are kept in memory; --write DIR keeps those in DIR on "
+		    "this machine, and more than %lluM fit with --memory %lluM", mib, 2 * mib);
 	if (out->flags & CHANNEL_EXIT_OOM)
 		say("the guest had too little memory and its kernel killed a "
 		    "process; more than %lluM with --memory %lluM", mib, 2 * mib);
@@ -467,7 +408,6 @@ struct start {
 	struct qemu qemu;
 	struct kernel kernel;
 	char *driver;		/* driver of the paravirtual PMU, for the guest's kernel, or NULL */
-	int share;		/* the shared directory, or -1 */
 	int job;		/* the job of a run that repeats, or -1 */
 };
 
@@ -639,18 +579,21 @@ struct run {
 static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
 		     const struct machine *m, const char *driver)
 {
+	struct machine dry = *m;
 	struct qemu_fds fds = {
-		.initrd = 10 + PORTS, .share = -1, .trace = 11 + PORTS, .job = 12 + PORTS,
+		.initrd = 10 + PORTS, .trace = 11 + PORTS, .job = 12 + PORTS,
 	};
 
 	for (int i = 0; i < PORTS; i++)
 		fds.port[i] = 10 + i;
+	for (size_t i = 0; i < dry.shares.n; i++)
+		dry.shares.list[i].fd = -1;
 	if (!kernel->release)
 		puts("# the guest's kernel is not fetched yet");
 	if (m->pv)
 		printf("# the guest loads %s\n", driver ? driver :
 		       "vpmu_guest.ko, which is not built yet");
-	return print_command(qemu_command(qemu, kernel, m, &fds, NULL));
+	return print_command(qemu_command(qemu, kernel, &dry, &fds, NULL));
 }
 
 static void say_errors(const struct guest *guest)
@@ -666,7 +609,6 @@ static void start_guest(struct run *r, const struct start *s, int initrd, const 
 {
 	struct qemu_fds fds = {
 		.initrd = fcntl(initrd, F_DUPFD_CLOEXEC, 3),
-		.share = s->share < 0 ? -1 : fcntl(s->share, F_DUPFD_CLOEXEC, 3),
 		.trace = r->trace.raw ? fileno(r->trace.raw) : -1,
 		.job = s->job < 0 ? -1 : fcntl(s->job, F_DUPFD_CLOEXEC, 3),
 	};
@@ -674,7 +616,7 @@ static void start_guest(struct run *r, const struct start *s, int initrd, const 
 	guest_ports(&r->guest, &fds);
 	r->guest.debugged = r->machine->gdb;
 	guest_start(&r->guest, qemu_command(&s->qemu, &s->kernel, r->machine, &fds, snapshot),
-		    &fds);
+		    &fds, &r->machine->shares);
 	qmp_start(&r->qmp, r->guest.port[PORT_QMP]);
 	r->guest.qmp = &r->qmp;
 }
@@ -863,12 +805,8 @@ static int run(const struct options *o, struct run *r)
 
 	qemu_look(&s.qemu);
 	look_for_kernel(&s.kernel, o);
-	s.share = choose_directory(&extra);
-	if (o->as && !extra.share)
-		fail(EXIT_VPMU, "--as %s: the current directory is not shared", o->as);
-	if (o->as)
-		extra.cwd = extra.share = o->as;
-	m->share = extra.share;
+	shares_choose(&m->shares, &o->writes, o->as);
+	extra.shares = &m->shares;
 	perf_find(&perf);
 	if (!perf.path && !o->dry_run)
 		say("there is no perf on this machine for the guest to run: " PERF_CURE);

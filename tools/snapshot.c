@@ -54,12 +54,12 @@ static void mix_file(uint64_t *hash, const char *path)
 
 /*
  * The key has everything that a device or a page of the guest depends on, but not the
- * shared directory.
+ * shared directories, only their number.
  */
 static uint64_t key_of(const struct qemu *qemu, const struct kernel *kernel,
 		       const struct machine *m, int initrd)
 {
-	struct qemu_fds fds = { .share = 0, .trace = -1 };
+	struct qemu_fds fds = { .trace = -1 };
 	struct machine any = *m; /* a seed is of the run */
 	uint64_t hash = 0xcbf29ce484222325ull;
 	char data[65536], **argv;
@@ -67,6 +67,8 @@ static uint64_t key_of(const struct qemu *qemu, const struct kernel *kernel,
 	ssize_t n;
 
 	any.seed = 0;
+	for (size_t i = 0; i < any.shares.n; i++)
+		any.shares.list[i].fd = 0;
 	for (argv = qemu_command(qemu, kernel, &any, &fds, NULL); *argv; argv++)
 		mix(&hash, *argv, strlen(*argv) + 1);
 	mix_file(&hash, qemu->binary);

@@ -6,7 +6,7 @@
 # Print the completions of an option's argument, "tcg|kvm", "FILE" or "MODEL" in the help.
 _vpmu_argument() { # KIND
 	case $1 in
-	FILE* | DIR | PATH) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	FILE* | DIR* | PATH) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	MODEL) mapfile -t COMPREPLY < <(compgen -W "Icelake-Server SapphireRapids GraniteRapids
 		ClearwaterForest Skylake-Server Skylake-Client Cascadelake-Server Cooperlake Broadwell
 		Haswell IvyBridge SandyBridge Westmere Nehalem Penryn Conroe Denverton Snowridge

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "channel.h"
+
 /*
  * Exit statuses of vpmu's own, those of env(1) and timeout(1). The verbs that run a user's
  * command never end with 77, which may be the command's.
@@ -190,6 +192,28 @@ char *kvm_give_arch(pid_t pid, char **error);
  */
 int kvm_metrics(const char *from, const char *output);
 
+/* ---- shares.c: directories of this machine that the guest may write */
+struct share {
+	const char *path;	/* its place in the guest */
+	const char *from;	/* its place on this machine */
+	int fd;			/* the directory; negative: QEMU opens @from */
+};
+struct shares {
+	const char *cwd;	/* directory of the command in the guest */
+	/* None is in another one. The current directory is the first, if it is shared itself. */
+	struct share list[CHANNEL_SHARES];
+	size_t n;
+};
+/*
+ * Choose the current directory, at @as in the guest unless that is NULL, and @dirs. Says so
+ * if the former cannot be shared; fails with the cure if another one cannot.
+ */
+void shares_choose(struct shares *shares, const struct strings *dirs, const char *as);
+/* Is @path in one of them, or is its name at least longer than one's? */
+bool shares_near(const struct shares *shares, const char *path);
+/* The guest has trees of its own in place of these. */
+bool of_kernel(const char *path);
+
 struct machine {
 	bool kvm;		/* runs on /dev/kvm, with the PMU that KVM gives */
 	const char *cpu;	/* name that the user typed */
@@ -198,7 +222,7 @@ struct machine {
 	bool asks;		/* asks the host's module for the architectural PMU */
 	const char *pv;		/* versions of the paravirtual PMU, in QEMU's form; NULL: none */
 	const char *append;	/* for the kernel, or NULL */
-	const char *share;	/* directory to share writable, or NULL */
+	struct shares shares;	/* directories that it may write */
 	const char *policy;	/* direct, shared or mediated; NULL: QEMU's default */
 	const char *filter;	/* events that count, or NULL */
 	/*
@@ -229,7 +253,7 @@ enum port {
 };
 struct qemu_fds {
 	int port[PORTS];
-	int initrd, share, trace;
+	int initrd, trace;
 	int job;		/* with machine.repeat: the job, in a file */
 };
 
@@ -254,7 +278,8 @@ struct guest {
 	bool debugged;		/* a debugger may stop it for any time */
 	bool repeats;		/* it has its job, and gets no message of ours */
 };
-void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds);
+void guest_start(struct guest *guest, char **argv, const struct qemu_fds *fds,
+		 const struct shares *shares);
 void guest_stop(struct guest *guest);
 /* Let QEMU end by itself, for up to @ms. */
 void guest_wait(struct guest *guest, int ms);
@@ -262,8 +287,7 @@ void guest_ports(struct guest *guest, struct qemu_fds *fds);
 
 /* ---- job.c: the caller's own state as a message */
 struct job_extra {
-	const char *cwd;	/* directory of the command in the guest */
-	const char *share;	/* where to mount the share, or NULL */
+	const struct shares *shares;
 	const struct perf *perf;
 	const struct kernel *kernel;
 	bool root, nested, network;

@@ -12,7 +12,7 @@ root=${VPMU_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
 vpmu=${VPMU_BUILD:-$root/build}/vpmu
 work=$(mktemp -d)
 chmod 755 "$work"
-trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'umount "$work/small" "$work/around" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 only=${1:-}			# t-run.sh PATTERN: only these cases
 
@@ -573,6 +573,68 @@ t_full_share() {
 	umount small
 }
 
+# Directories besides the current one: by their own paths, however they are named, and once.
+t_write() {
+	local odd out seen=() own name
+	odd=$work/$'o d,"q\'=\n'
+	own=$(own_cache)
+	local -x XDG_CACHE_HOME=$own
+	rm -f "$own"/vpmu/snapshot-*
+	mkdir -p small here/in "$odd/sub" around/here "$odd link"
+	ln -sfn "$odd" other
+	for name in boot snapshot; do
+		(cd here && run --stats ../stats.json --write ../other --write in --write "$odd" --write "$odd/sub" -- sh -c '
+			echo "$2" >>"$1/f" && echo 1 >"$1/sub/f" && mv "$1/sub/f" "$1/g" && echo "$2" >in/f
+			echo lost >"$1 link/f"; grep -c ^vpmu.share /proc/mounts' - "$odd" $name) >out
+		same "write-$name-mounts" "$(cat out)" 2
+		same "write-$name" "$(cat other/g here/in/f)" "1"$'\n'"$name"
+		same "write-$name-from" "$(python3 -c 'import json; print(json.load(open("stats.json"))["from"])')" $name
+	done
+	same write-appended "$(cat "$odd/f")" $'boot\nsnapshot'
+	same write-others-stay "$(ls "$odd link")" ''
+	# The current directory is a part of what is shared.
+	out=$(cd around/here && run --write .. -- sh -c 'echo x >f && mv f .. && ln ../f g && pwd; grep -c ^vpmu.share /proc/mounts')
+	same write-around "$out $(cat around/f around/here/g)" "$work/around/here"$'\n1 x\nx'
+
+	for name in / /proc/self /dev nowhere /etc/passwd ''; do
+		out=$("$vpmu" run --write "$name" -- true 2>&1)
+		same "write-refused-status '$name'" $? 125
+		has "write-refused '$name'" "$out" "vpmu: --write $name: "
+	done
+	has write-refused-cure "$out" 'needed is a directory that is there and that you can write'
+	if mount --bind "$odd" around 2>/dev/null && mount -o remount,bind,ro around; then
+		has write-readonly "$("$vpmu" run --write around -- true 2>&1)" '--write around: Read-only file system'
+	else
+		skip write-readonly 'mount --bind: not permitted here'
+	fi
+	umount around 2>/dev/null
+	for name in . .. in /src /src/in; do
+		[[ $name != /* ]] || mkdir -p "$work$name"
+		out=$(cd here && "$vpmu" run --repeat --as "$work/src" --write "${name/\/src/$work/src}" -- true 2>&1)
+		has "write-as $name" "$out" 'which --as makes one'
+	done
+	for name in {0..16}; do mkdir -p "many/$name"; seen+=(--write "many/$name"); done
+	has write-many "$(cd here && "$vpmu" run "${seen[@]/many/../many}" -- true 2>&1)" 'more than 16 directories'
+
+	# It is input as the current directory is: the run repeats when its files are the same.
+	seen=()
+	for _ in 1 2 3; do
+		seen+=("$(cd here && run --repeat --write ../other -- perf stat -x, -e instructions,instructions:u \
+			sh -c 'echo x >"$1/h"; ls -l "$1"; stat -c %d,%i,%y "$1"/*' - "$odd" 2>&1)")
+	done
+	same write-repeats "${seen[1]}" "${seen[2]}"
+	has write-repeats-counts "${seen[1]}" ,instructions:u,
+
+	if mount -t tmpfs -o size=1m tmpfs small 2>/dev/null; then
+		out=$(cd here && run --write ../small -- sh -c 'head -c 3000000 /dev/zero >../small/f' 2>&1)
+		same write-full-status $? 125
+		has write-full "$out" "could be written into $work/small: No space left on device"
+		umount small
+	else
+		skip write-full 'mount -t tmpfs: not permitted here'
+	fi
+}
+
 # ---- others at the same time, no network, nothing left behind
 
 t_two() {
@@ -847,7 +909,7 @@ t_terminal() {
 
 TMPDIR_OF=$work
 for t in usage streams large closed_stdout lines stdin_rest status signals environment \
-		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share two killed no_network network leftovers clock snapshot spoilt cache user \
+		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share write two killed no_network network leftovers clock snapshot spoilt cache user \
 		terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done

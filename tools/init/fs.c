@@ -31,8 +31,12 @@
 /* The upper layer's file system, opened before it is covered. */
 static int upper = -1;
 
-/* The shared directory, open since it was mounted: syncfs(2) reports errors since then. */
-static int share = -1;
+/* The shared directories, open since they were mounted: syncfs(2) reports errors since then. */
+static struct {
+	const char *path;
+	int fd;
+} shares[CHANNEL_SHARES];
+static unsigned int n_shares;
 
 static void must_mount(const char *source, const char *target,
 		       const char *type, unsigned long flags, const char *data)
@@ -138,7 +142,7 @@ static void give_tracepoints(const struct job *job)
 
 /*
  * Name QEMU's name server, which asks the host's. The host's own file may be a link into
- * /run, or name a server on its 127.0.0.1. The share is not mounted yet.
+ * /run, or name a server on its 127.0.0.1. The shares are not mounted yet.
  */
 static void name_server(void)
 {
@@ -152,13 +156,20 @@ static void name_server(void)
 	close(fd);
 }
 
-static void mount_share(const struct job *job)
+static void mount_shares(const struct job *job)
 {
-	if (!job->share)
-		return;
-	make_path(job->share);
-	must_mount(CHANNEL_TAG_SHARE, job->share, "9p", 0, OPTIONS_9P);
-	share = open(job->share, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct channel_item *item = NULL;
+	const char *path;
+	char tag[32];
+
+	while (n_shares < CHANNEL_SHARES && (item = job_item(job, CHANNEL_SHARE, item))) {
+		path = (const char *)(item + 1);
+		snprintf(tag, sizeof(tag), CHANNEL_TAG_SHARE, n_shares);
+		make_path(path);
+		must_mount(tag, path, "9p", 0, OPTIONS_9P);
+		shares[n_shares].path = path;
+		shares[n_shares++].fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
 }
 
 static void bind_files(const struct job *job)
@@ -286,7 +297,7 @@ void fs_enter(const struct job *job)
 	give_tracepoints(job);
 	if (job_item(job, CHANNEL_NETWORK, NULL))
 		name_server();
-	mount_share(job);
+	mount_shares(job);
 	bind_files(job);
 	make_links(job);
 }
@@ -314,10 +325,15 @@ bool fs_out_of_memory(void)
 	return kills > 0;
 }
 
-bool fs_leave(const struct job *job)
+bool fs_leave(void)
 {
-	if (!job->share || (share >= 0 && !syncfs(share)))
-		return true;
-	note("not everything could be written into %s: %m", job->share);
-	return false;
+	bool written = true;
+
+	for (unsigned int i = 0; i < n_shares; i++) {
+		if (!syncfs(shares[i].fd))
+			continue;
+		note("not everything could be written into %s: %m", shares[i].path);
+		written = false;
+	}
+	return written;
 }

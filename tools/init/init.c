@@ -378,7 +378,7 @@ static void do_job(const struct job *job)
 	while (!pump_idle(&out) || !pump_idle(&err))
 		serve_once();
 	close_stdin();
-	if (!fs_leave(job))
+	if (!fs_leave())
 		e.flags |= CHANNEL_EXIT_UNSAVED;
 	if (was_full)
 		e.flags |= CHANNEL_EXIT_FULL;

@@ -13,7 +13,7 @@
 /* A received job, parsed. Pointers are into the message. */
 struct job {
 	char **argv, **envp;
-	const char *cwd, *share;
+	const char *cwd;
 	const uint32_t *ids;		/* uid, gid, groups */
 	size_t n_ids;			/* at least 2 */
 	const struct channel_tty *tty;	/* NULL: pipes only */
@@ -87,10 +87,10 @@ void fs_enter(const struct job *job);
 bool fs_overlay_full(void);
 bool fs_out_of_memory(void);
 /*
- * Write the share out. It has no users left, so unmounting it later writes nothing more.
- * Returns false if that failed.
+ * Write the shares out. They have no users left, so unmounting them later writes nothing
+ * more. Returns false if that failed.
  */
-bool fs_leave(const struct job *job);
+bool fs_leave(void);
 
 /* task.c */
 void task_start(struct task *task, const struct job *job);

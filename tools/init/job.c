@@ -64,7 +64,6 @@ int job_parse(struct job *job, void *payload, size_t len)
 	job->argv = strings(job, CHANNEL_ARG);
 	job->envp = strings(job, CHANNEL_ENV);
 	job->cwd = item_data(job, CHANNEL_CWD, 1);
-	job->share = item_data(job, CHANNEL_SHARE, 1);
 	job->tty = item_data(job, CHANNEL_TTY, sizeof(*job->tty));
 	ids = job_item(job, CHANNEL_IDS, NULL);
 	if (!job->argv || !job->argv[0] || !job->envp || !job->cwd ||
