@@ -33,6 +33,11 @@
 #define CHANNEL_SHARES		16		/* their number is at most this */
 
 #define CHANNEL_REPEAT		"vpmu.repeat"	/* kernel option: the guest's runs repeat */
+/*
+ * Kernel option: the control port is not served. The job is in the file, too, and at the end the
+ * command's exit status, as a shell has it, goes to the port as a line of text.
+ */
+#define CHANNEL_ALONE		"vpmu.alone"
 #define CHANNEL_JOB_FILE	"opt/vpmu/job"	/* fw_cfg's name of the job */
 #define CHANNEL_STOP_PORT	0x505		/* pvpanic: with "-action panic=pause" it stops */
 #define CHANNEL_STOP		1

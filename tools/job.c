@@ -168,7 +168,7 @@ static uint64_t next_word(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-void job_same_moment(struct buffer *out, unsigned int seed)
+void job_same_moment(struct buffer *out, unsigned int seed, bool alone)
 {
 	const int64_t time[2] = { REPEAT_TIME };
 	struct buffer input = { 0 };
@@ -176,7 +176,7 @@ void job_same_moment(struct buffer *out, unsigned int seed)
 	uint32_t delay;
 
 	/* Nothing comes from a terminal. */
-	if (!isatty(0))
+	if (!alone && !isatty(0))
 		read_input(&input);
 	if (input.len)
 		say("%zu bytes of standard input belong to what this run repeats", input.len);
@@ -189,6 +189,15 @@ void job_same_moment(struct buffer *out, unsigned int seed)
 	item(out, CHANNEL_TIME, time, sizeof(time));
 	delay = next_word(&state) % TICK_NS;
 	item(out, CHANNEL_DELAY, &delay, sizeof(delay));
+}
+
+void job_alone(struct buffer *out)
+{
+	char name[256] = "";
+
+	item(out, CHANNEL_STDIN, NULL, 0);
+	if (!gethostname(name, sizeof(name) - 1))
+		string(out, CHANNEL_HOSTNAME, name);
 }
 
 int job_file(const struct buffer *job)
@@ -366,7 +375,7 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 {
 	while (*command)
 		string(out, CHANNEL_ARG, *command++);
-	if (extra->repeat)
+	if (extra->repeat || extra->alone)
 		add_same_environment(out, extra->env, extra->perf);
 	else
 		add_environment(out, extra->perf);

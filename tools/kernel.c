@@ -244,29 +244,53 @@ static char *find_init(void)
 	fail(EXIT_VPMU, "vpmu-init is missing beside %s: run make", n > 0 ? self : "vpmu");
 }
 
-int kernel_initramfs(const struct kernel *kernel, const char *driver)
+static bool write_initramfs(int fd, const struct kernel *kernel, const char *driver)
 {
 	struct buffer b = { 0 };
 	char *init = find_init();
 	size_t done = 0;
-	ssize_t n;
-	int fd;
+	ssize_t n = 1;
+	bool written;
 
 	cpio_file(&b, "init", 0755, init);
 	cpio_modules(&b, kernel);
 	if (driver)
 		cpio_file(&b, CHANNEL_DRIVER, 0444, driver);
 	cpio_entry(&b, "TRAILER!!!", 0, NULL, 0);
-	fd = memfd_create("vpmu-initramfs", 0);
-	while (fd >= 0 && done < b.len) {
+	while (fd >= 0 && n > 0 && done < b.len) {
 		n = write(fd, b.data + done, b.len - done);
-		if (n <= 0)
-			break;
-		done += n;
+		done += n > 0 ? (size_t)n : 0;
 	}
-	if (fd < 0 || done < b.len)
-		fail(EXIT_VPMU, "cannot write the initramfs: %s", strerror(errno));
+	written = fd >= 0 && done == b.len;
 	free(init);
 	buffer_free(&b);
+	return written;
+}
+
+int kernel_initramfs(const struct kernel *kernel, const char *driver)
+{
+	int fd = memfd_create("vpmu-initramfs", 0);
+
+	if (!write_initramfs(fd, kernel, driver))
+		fail(EXIT_VPMU, "cannot write the initramfs: %s", strerror(errno));
 	return fd;
+}
+
+/* It lies beside its kernel and goes with it; a bundle's directory may be read-only. */
+char *kernel_initramfs_file(const struct kernel *kernel, const char *driver)
+{
+	char *path = xprintf("%s/initramfs%s", kernel->bundled ? cache_dir() : kernel->dir,
+			     driver ? "-pv" : "");
+	char *part = xprintf("%s.part%d", path, getpid());
+	int fd;
+
+	if (!kernel->release)
+		return path;
+	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (!write_initramfs(fd, kernel, driver) || close(fd) || rename(part, path)) {
+		unlink(part);
+		fail(EXIT_VPMU, "--dry-run keeps an initramfs: %s: %s", path, strerror(errno));
+	}
+	free(part);
+	return path;
 }

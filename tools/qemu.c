@@ -276,21 +276,51 @@ static void add_own(struct args *args, const struct machine *m)
 		add(args, strdup(m->qemu_args.list[i]));
 }
 
+/* QEMU waits for the reader of a log, but for that of no other output. */
+static void add_output(struct args *args, const char *id, int fd)
+{
+	option(args, "chardev", xprintf("file,id=%s,path=/dev/null,logfile=/dev/fd/%d,logappend=on",
+					id, fd));
+}
+
 /* The first serial line; QEMU itself copies it to the user's file. */
-static void add_console(struct args *args, const struct machine *m, int fd)
+static void add_console(struct args *args, const struct machine *m, const struct qemu_fds *fds)
 {
 	char *file = m->console ? quoted_value(m->console) : NULL;
 
-	option(args, "chardev", xprintf("socket,id=console,fd=%d%s%s", fd,
-					file ? ",logfile=" : "", file ? file : ""));
+	if (fds->alone && !file)
+		add_output(args, "console", 2);
+	else if (fds->alone)
+		option(args, "chardev", xprintf("file,id=console,path=/dev/null,logfile=%s", file));
+	else
+		option(args, "chardev", xprintf("socket,id=console,fd=%d%s%s",
+						fds->port[PORT_CONSOLE],
+						file ? ",logfile=" : "", file ? file : ""));
 	option(args, "serial", strdup("chardev:console"));
 	free(file);
 }
 
-static void add_port(struct args *args, const char *id, int fd)
+static void add_ports(struct args *args, const struct qemu_fds *fds)
 {
-	option(args, "chardev", xprintf("socket,id=%s,fd=%d", id, fd));
-	option(args, "device", xprintf("virtserialport,chardev=%s,name=vpmu.%s", id, id));
+	static const struct {
+		const char *id;
+		int alone;
+	} ports[] = {
+		[PORT_CONTROL] = { "control", 6 }, [PORT_STDIN] = { "stdin", -1 },
+		[PORT_STDOUT] = { "stdout", 1 }, [PORT_STDERR] = { "stderr", 2 },
+	};
+	const char *id;
+
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
+		id = ports[i].id;
+		if (!fds->alone)
+			option(args, "chardev", xprintf("socket,id=%s,fd=%d", id, fds->port[i]));
+		else if (ports[i].alone < 0)
+			option(args, "chardev", xprintf("file,id=%s,path=/dev/null", id));
+		else
+			add_output(args, id, ports[i].alone);
+		option(args, "device", xprintf("virtserialport,chardev=%s,name=vpmu.%s", id, id));
+	}
 }
 
 static void add_9p(struct args *args, const struct machine *m, const char *id,
@@ -321,18 +351,21 @@ static void add_share(struct args *args, const struct machine *m, unsigned int n
 
 /*
  * Time is instructions, and what is random has a seed. The guest stops itself where it
- * reads its job; devices answer a request before it executes another instruction.
+ * reads its job, and no one would continue it when it is alone; devices answer a request before
+ * it executes another instruction.
  */
-static void add_repeat(struct args *args, const struct machine *m, int job)
+static void add_repeat(struct args *args, const struct machine *m, const struct qemu_fds *fds)
 {
+	if (m->repeat || fds->alone)
+		option(args, "fw_cfg", xprintf("name=" CHANNEL_JOB_FILE ",file=/proc/self/fd/%d",
+					       fds->alone ? 0 : fds->job));
 	if (!m->repeat)
 		return;
 	option(args, "icount", strdup("shift=0,sleep=off"));
 	option(args, "seed", xprintf("%u", m->seed));
 	option(args, "rtc", strdup("base=" REPEAT_DATE ",clock=vm"));
 	option(args, "device", strdup("pvpanic"));
-	option(args, "action", strdup("panic=pause"));
-	option(args, "fw_cfg", xprintf("name=" CHANNEL_JOB_FILE ",file=/proc/self/fd/%d", job));
+	option(args, "action", strdup(fds->alone ? "panic=none" : "panic=pause"));
 }
 
 /* Does a module of the host serve the paravirtual PMU? If not, QEMU does. */
@@ -389,7 +422,7 @@ static void add_machine(struct args *args, const struct qemu *qemu,
 
 static void add_kernel(struct args *args, const struct qemu *qemu,
 		       const struct kernel *kernel, const struct machine *m,
-		       int initrd)
+		       const struct qemu_fds *fds)
 {
 	bool ours = qemu->patched && (m->arch || m->pv);
 	char *tsc;
@@ -404,9 +437,11 @@ static void add_kernel(struct args *args, const struct qemu *qemu,
 		tsc = xprintf(" tsc_early_khz=%llu", ours ? GUEST_TSC_KHZ :
 			      (unsigned long long)host_tsc_khz());
 	option(args, "kernel", strdup(kernel->vmlinux));
-	option(args, "initrd", xprintf("/proc/self/fd/%d", initrd));
-	option(args, "append", xprintf("%s%s%s%s%s%s%s", KERNEL_OPTIONS, tsc,
+	option(args, "initrd", fds->alone ? strdup(fds->alone)
+					  : xprintf("/proc/self/fd/%d", fds->initrd));
+	option(args, "append", xprintf("%s%s%s%s%s%s%s%s", KERNEL_OPTIONS, tsc,
 				       m->repeat ? " " CHANNEL_REPEAT : "",
+				       fds->alone ? " " CHANNEL_ALONE : "",
 				       host_serves(m) && !m->arch ? NO_ARCH_PMU : "",
 				       m->verbose || m->console ? " loglevel=7" : " loglevel=1",
 				       m->append ? " " : "", m->append ? m->append : ""));
@@ -421,17 +456,17 @@ char **qemu_command(const struct qemu *qemu, const struct kernel *kernel,
 
 	add(&args, strdup(qemu->binary));
 	add_machine(&args, qemu, m, fds->trace);
-	add_kernel(&args, qemu, kernel, m, fds->initrd);
-	option(&args, "chardev", xprintf("socket,id=qmp,fd=%d", fds->port[PORT_QMP]));
-	option(&args, "mon", strdup("chardev=qmp,mode=control"));
-	add_console(&args, m, fds->port[PORT_CONSOLE]);
-	add_repeat(&args, m, fds->job);
+	add_kernel(&args, qemu, kernel, m, fds);
+	if (!fds->alone) {
+		option(&args, "chardev", xprintf("socket,id=qmp,fd=%d", fds->port[PORT_QMP]));
+		option(&args, "mon", strdup("chardev=qmp,mode=control"));
+	}
+	add_console(&args, m, fds);
+	add_repeat(&args, m, fds);
+	/* A guest that is alone may end when a port has taken what it wrote. */
 	option(&args, "device", xprintf("virtio-serial-pci,max_ports=8%s",
-					m->repeat ? ",ioeventfd=off" : ""));
-	add_port(&args, "control", fds->port[PORT_CONTROL]);
-	add_port(&args, "stdin", fds->port[PORT_STDIN]);
-	add_port(&args, "stdout", fds->port[PORT_STDOUT]);
-	add_port(&args, "stderr", fds->port[PORT_STDERR]);
+					m->repeat || fds->alone ? ",ioeventfd=off" : ""));
+	add_ports(&args, fds);
 	add_9p(&args, m, "root", "/", CHANNEL_TAG_ROOT, true);
 	for (unsigned int i = 0; i < m->shares.n; i++)
 		add_share(&args, m, i);

@@ -87,7 +87,8 @@ static const struct option_def defs[] = {
 	  &options.qemu_args },
 	{ "output", 'o', "FILE", "vpmu's own messages go there", &options.output },
 	{ "stats", 0, "FILE", "write what is known of the run, as JSON", &options.stats },
-	{ "dry-run", 0, NULL, "print QEMU's command line and exit", &options.dry_run },
+	{ "dry-run", 0, NULL, "print a command for sh that boots the guest without vpmu",
+	  &options.dry_run },
 	{ "verbose", 'v', NULL, "show the guest kernel's log", &options.verbose },
 	{ NULL, 0, NULL, NULL, NULL },
 };
@@ -285,38 +286,6 @@ static void check_watching(const struct machine *m)
 		check_console(m->console);
 	if (m->qmp)
 		check_socket(m->qmp);
-}
-
-/* ---- dry run */
-
-static void print_quoted(const char *text)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		"0123456789-_=./,:+@%";
-
-	if (*text && !text[strspn(text, plain)]) {
-		fputs(text, stdout);
-		return;
-	}
-	putchar('\'');
-	for (; *text; text++)
-		if (*text == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*text);
-	putchar('\'');
-}
-
-static int print_command(char **argv)
-{
-	print_quoted(argv[0]);
-	for (argv++; *argv; argv++) {
-		fputs(**argv == '-' ? " \\\n    " : " ", stdout);
-		print_quoted(*argv);
-	}
-	putchar('\n');
-	return fflush(stdout) ? EXIT_VPMU : 0;
 }
 
 /* ---- after the command */
@@ -575,25 +544,16 @@ struct run {
 	struct report report;
 };
 
-/* Print QEMU's command with descriptors as --dry-run shows them. */
-static int print_dry(const struct qemu *qemu, const struct kernel *kernel,
-		     const struct machine *m, const char *driver)
+/* Options of a dry run that vpmu itself serves while the guest runs. */
+static char *not_alone(const struct options *o, struct machine *m)
 {
-	struct machine dry = *m;
-	struct qemu_fds fds = {
-		.initrd = 10 + PORTS, .trace = 11 + PORTS, .job = 12 + PORTS,
-	};
+	char *without = xprintf("%s%s%s%s%s", o->host_events.n ? " --host-event" : "",
+				o->trace ? " --trace" : "", o->stats ? " --stats" : "",
+				o->twice ? " --twice" : "", m->asks ? " /dev/vpmu_kvm" : "");
 
-	for (int i = 0; i < PORTS; i++)
-		fds.port[i] = 10 + i;
-	for (size_t i = 0; i < dry.shares.n; i++)
-		dry.shares.list[i].fd = -1;
-	if (!kernel->release)
-		puts("# the guest's kernel is not fetched yet");
-	if (m->pv)
-		printf("# the guest loads %s\n", driver ? driver :
-		       "vpmu_guest.ko, which is not built yet");
-	return print_command(qemu_command(qemu, kernel, &dry, &fds, NULL));
+	m->trace = m->asks = false;
+	m->paused = m->gdb;
+	return without;
 }
 
 static void say_errors(const struct guest *guest)
@@ -792,8 +752,8 @@ static int run(const struct options *o, struct run *r)
 {
 	struct job_extra extra = {
 		.root = o->root, .nested = o->nested, .network = o->network,
-		.repeat = o->repeat, .env = &o->env,
-		.tty = o->repeat ? 0 : terminal_streams(),
+		.repeat = o->repeat, .env = &o->env, .alone = o->dry_run,
+		.tty = o->repeat || o->dry_run ? 0 : terminal_streams(),
 	};
 	const char *snapshot = getenv("VPMU_SNAPSHOT");
 	struct machine *m = r->machine;
@@ -824,13 +784,17 @@ static int run(const struct options *o, struct run *r)
 		     "vpmu's own QEMU: unset VPMU_QEMU", s.qemu.binary);
 	if (m->pv && s.kernel.release)
 		s.driver = kernel_driver(&s.kernel, o->dry_run);
-	if (o->dry_run)
-		return print_dry(&s.qemu, &s.kernel, m, s.driver);
+	if (o->dry_run && !s.kernel.release)
+		return dry_print(&s.qemu, &s.kernel, m, s.driver, NULL, not_alone(o, m));
 	job_message(&job, command, &extra);
-	if (m->repeat) {
-		job_same_moment(&job, m->seed);
+	if (m->repeat)
+		job_same_moment(&job, m->seed, o->dry_run);
+	else if (o->dry_run)
+		job_alone(&job);
+	if (o->dry_run)
+		return dry_print(&s.qemu, &s.kernel, m, s.driver, &job, not_alone(o, m));
+	if (m->repeat)
 		s.job = job_file(&job);
-	}
 	check_watching(m);
 	if (o->trace)
 		trace_open(&r->trace, o->trace);
@@ -861,6 +825,7 @@ int verb_run(int argc, char **argv)
 	struct options *o = &options;
 	struct machine m = { 0 };
 	struct run r = { .machine = &m };
+	char *nothing[] = { "true", NULL };
 	int first;
 
 	open_standard_streams();
@@ -877,8 +842,8 @@ int verb_run(int argc, char **argv)
 	events_parse(&r.events, &o->host_events, &m);
 	if (o->filter)
 		events_check_filter(o->filter, m.cpu);
-	r.command = argv + first;
-	if (!o->twice || first == argc)
+	r.command = first == argc ? nothing : argv + first;
+	if (!o->twice || o->dry_run)
 		return run(o, &r);
 	r.command = twice_command(r.command);
 	return twice(run_again, &r);

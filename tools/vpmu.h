@@ -145,6 +145,8 @@ char *kernel_driver(const struct kernel *kernel, bool cached);
  * Create a file with the guest's initramfs; returns its descriptor. @driver may be NULL.
  */
 int kernel_initramfs(const struct kernel *kernel, const char *driver);
+/* Keep it in a file, unless the kernel is not there yet. Returns the file's path, a new string. */
+char *kernel_initramfs_file(const struct kernel *kernel, const char *driver);
 
 /* ---- perf.c */
 struct perf {
@@ -245,7 +247,7 @@ struct machine {
 	bool verbose;
 };
 
-/* The ends that QEMU gets; negative for --dry-run. */
+/* The ends that QEMU gets. */
 enum port {
 	PORT_CONTROL, PORT_STDIN, PORT_STDOUT, PORT_STDERR,
 	PORT_QMP, PORT_CONSOLE,
@@ -255,6 +257,12 @@ struct qemu_fds {
 	int port[PORTS];
 	int initrd, trace;
 	int job;		/* with machine.repeat: the job, in a file */
+	/*
+	 * The initramfs of a guest that vpmu does not serve, or NULL. Such a guest takes its job
+	 * from standard input, its command's exit status goes to descriptor 6, and the kernel's
+	 * log to standard error, too.
+	 */
+	const char *alone;
 };
 
 /* A NULL-ended argument vector. @snapshot: the one to start from, or NULL. */
@@ -292,6 +300,7 @@ struct job_extra {
 	const struct kernel *kernel;
 	bool root, nested, network;
 	bool repeat;		/* the run repeats: it takes little of the caller's state */
+	bool alone;		/* its guest is not served, and may run later */
 	const struct strings *env;	/* NAME or NAME=VALUE: its environment, too */
 	uint32_t tty;		/* enum channel_tty_flags */
 };
@@ -301,13 +310,26 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
  * by which guests of one snapshot differ.
  */
 void job_moment(struct buffer *out);
-/* A run that repeats gets standard input to its end, and a fixed date and seed, in its place. */
-void job_same_moment(struct buffer *out, unsigned int seed);
+/*
+ * A run that repeats gets standard input to its end, and a fixed date and seed, in its place;
+ * @alone: no input.
+ */
+void job_same_moment(struct buffer *out, unsigned int seed, bool alone);
+/* A guest that may run later gets no input, and has a date and randomness of its own. */
+void job_alone(struct buffer *out);
 /* A file with @job for struct qemu_fds; returns its descriptor. */
 int job_file(const struct buffer *job);
 /* The guest's date at the start, in QEMU's form: a file's time is not later. */
 #define REPEAT_DATE	"2030-01-01T00:00:00"
 #define REPEAT_TIME	1893456000
+
+/* ---- dry.c */
+/*
+ * Print a command for sh that boots such a guest, without vpmu, and has it do @job; NULL: it is
+ * not known. @without: options of vpmu run that it does not have, or "". Returns the exit status.
+ */
+int dry_print(const struct qemu *qemu, const struct kernel *kernel, const struct machine *machine,
+	      const char *driver, const struct buffer *job, const char *without);
 
 /* ---- qmp.c */
 struct qmp {

@@ -100,6 +100,47 @@ t_usage() {
 	same no-qemu $? 125
 }
 
+# --dry-run prints a command for any sh, which needs no vpmu.
+t_dry_run() {
+	local shell
+	mkdir -p "a 'dir'"
+	printf '#!/bin/sh\n' >script
+	cd "a 'dir'" || return
+	"$vpmu" run --dry-run --write "$work" -- sh -c 'echo out; echo err >&2; pwd; cat; echo kept >"it is"
+		head -c 300000 /dev/zero; exit 7' >../line
+	for shell in sh bash; do
+		rm -f 'it is'
+		# Others write to the files before and after it.
+		(echo before; PATH=/usr/bin:/bin timeout 120 $shell ../line; echo "status $?") >../out 2>../err </dev/null
+		same "dry-run-$shell" "$(tr -d '\0' <../out)" $'before\nout\n'"$PWD"$'\nstatus 7'
+		same "dry-run-$shell-bytes" "$(tr -cd '\0' <../out | wc -c)" 300000
+		same "dry-run-$shell-stderr" "$(cat ../err)" err
+		same "dry-run-$shell-file" "$(cat 'it is')" kept
+	done
+	cd ..
+	"$vpmu" run --dry-run -- nosuch | timeout 120 sh 2>err
+	same dry-run-not-found "$? $(grep -c 'vpmu: the command cannot be executed: No such file' err)" '127 1'
+	"$vpmu" run --dry-run -- ./script | timeout 120 sh 2>err
+	same dry-run-no-executable $? 126
+	"$vpmu" run --dry-run -- sh -c 'kill -TERM $$' | timeout 120 sh 2>err
+	same dry-run-signal $? 143
+	"$vpmu" run --dry-run --qemu-arg -nosuch -- true | timeout 120 sh 2>err
+	same dry-run-no-qemu "$? $(grep -c 'nosuch: invalid option' err)" '125 1'
+	if ! "$vpmu" qemu --version | grep -q '(vpmu)' || ! command -v perf >/dev/null; then
+		skip dry-run-count 'VPMU_QEMU has no PMU, or there is no perf'
+		return
+	fi
+	set -- perf stat -x, -e instructions:u,branches:u -- "${vpmu%/*}/tools/vpmu-loop"
+	same dry-run-count "$("$vpmu" run --dry-run -- "$@" | timeout 120 sh 2>&1 | cut -d, -f1-3)" \
+		"$(run -- "$@" 2>&1 | cut -d, -f1-3)"
+	# Runs that repeat have the same counts of any program.
+	set -- perf stat -x, -e instructions,cycles ls /etc
+	"$vpmu" run --repeat --dry-run -- "$@" >line
+	for shell in 1 2; do timeout 120 sh line >out.$shell 2>&1; done
+	same dry-run-repeats "$(cat out.1)" "$(cat out.2)"
+	has dry-run-repeats-counts "$(cat out.1)" ,cycles,
+}
+
 # ---- streams
 
 all_bytes() { printf '%b' "$(printf '\\x%02x' {0..255})"; }
@@ -908,7 +949,7 @@ t_terminal() {
 }
 
 TMPDIR_OF=$work
-for t in usage streams large closed_stdout lines stdin_rest status signals environment \
+for t in usage dry_run streams large closed_stdout lines stdin_rest status signals environment \
 		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share write two killed no_network network leftovers clock snapshot spoilt cache user \
 		terminal; do
 	[[ $t == *$only* ]] && "t_$t"

@@ -35,6 +35,7 @@ static int in_rest = -1;		/* the pipe's other end, once ours is closed */
 static struct task task;
 static int status;
 static bool finishing, was_full;
+static bool alone;	/* no one serves the control port */
 
 /* The part of a message that has arrived on the control port. */
 static struct channel_head head;
@@ -240,7 +241,7 @@ static void wait_for_job(struct job *job)
 	};
 
 	send_message(CHANNEL_READY, &ready, sizeof(ready));
-	if (repeat_asked()) {
+	if (alone || kernel_option(CHANNEL_REPEAT)) {
 		payload = repeat_job(&payload_have);
 	} else {
 		while (!read_message())
@@ -272,6 +273,8 @@ static void serve_report(void)
 		send_message(CHANNEL_STARTED, NULL, 0);
 		break;
 	case TASK_NOEXEC:
+		if (alone)
+			note("the command cannot be executed: %s", strerror(r.value));
 		send_message(CHANNEL_NOEXEC, &r.value, sizeof(r.value));
 		break;
 	case TASK_STATUS:
@@ -355,6 +358,16 @@ static void open_pumps(void)
 	in.to = out.from = err.from = -1;
 }
 
+/* End the machine. Its kernel's own word on that is none for the user. */
+static void end_alone(bool saved)
+{
+	int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+
+	dprintf(boot_port(CHANNEL_PORT_CONTROL), "%d\n", code || saved ? code : 125);
+	write_file("/proc/sys/kernel/printk", "0");
+	reboot(RB_AUTOBOOT);
+}
+
 static void do_job(const struct job *job)
 {
 	struct channel_exit e = { 0 };
@@ -386,6 +399,8 @@ static void do_job(const struct job *job)
 		e.flags |= CHANNEL_EXIT_OOM;
 	if (!job_item(job, CHANNEL_NETWORK, NULL) && boot_missed_network())
 		e.flags |= CHANNEL_EXIT_NETWORK;
+	if (alone)
+		end_alone(!(e.flags & CHANNEL_EXIT_UNSAVED));
 	e.status = status;
 	e.out_bytes = out.total;
 	e.err_bytes = err.total;
@@ -410,8 +425,11 @@ int main(void)
 	sigaction(SIGCHLD, &child, NULL);
 	boot_modules();
 	fs_prepare();
-	control = boot_port(CHANNEL_PORT_CONTROL);
-	say_on(control);
+	alone = kernel_option(CHANNEL_ALONE);
+	if (!alone) {
+		control = boot_port(CHANNEL_PORT_CONTROL);
+		say_on(control);
+	}
 	open_pumps();
 	boot_driver();
 	wait_for_job(&job);

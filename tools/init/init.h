@@ -58,11 +58,11 @@ const struct channel_item *job_item(const struct job *job, uint32_t tag,
 				    const struct channel_item *item);
 
 /* repeat.c */
-/* Are this guest's runs to repeat? */
-bool repeat_asked(void);
+/* Has the kernel's command line this word? */
+bool kernel_option(const char *option);
 /*
- * Stop the virtual machine here, and read the job when it goes on. Returns its payload, to
- * be freed, and its length in @len.
+ * Stop the virtual machine here, if its run repeats, and read the job when it goes on. Returns
+ * its payload, to be freed, and its length in @len.
  */
 void *repeat_job(size_t *len);
 

@@ -27,7 +27,7 @@ struct fw_cfg_file {
 	char name[56];
 };
 
-bool repeat_asked(void)
+bool kernel_option(const char *option)
 {
 	char line[8192];
 	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
@@ -36,7 +36,7 @@ bool repeat_asked(void)
 	close(fd);
 	line[n > 0 ? n : 0] = 0;
 	for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n"))
-		if (!strcmp(word, CHANNEL_REPEAT))
+		if (!strcmp(word, option))
 			return true;
 	return false;
 }
@@ -76,13 +76,13 @@ void *repeat_job(size_t *len)
 	void *job;
 
 	if (ioperm(CHANNEL_STOP_PORT, 1, 1) || ioperm(FW_CFG_SELECT, 2, 1))
-		die("--repeat: this kernel lets no program reach I/O ports: %m");
+		die("this kernel lets no program reach I/O ports, by which the job comes: %m");
 	outb(CHANNEL_STOP, CHANNEL_STOP_PORT);
 	*len = select_job();
 	/* It is read in as many instructions, wherever it lies in memory. */
 	job = *len ? aligned_alloc(4096, (*len + 8 + 4095) & ~4095ul) : NULL;
 	if (!job)
-		die("--repeat: no job in " CHANNEL_JOB_FILE);
+		die("no job in " CHANNEL_JOB_FILE);
 	read_bytes(job, *len);
 	ioperm(CHANNEL_STOP_PORT, 1, 0);
 	ioperm(FW_CFG_SELECT, 2, 0);

@@ -83,11 +83,18 @@ void die(const char *format, ...)
 
 void note(const char *format, ...)
 {
-	char text[1024];
+	char text[1024] = "<0>vpmu: ";
+	size_t used = strlen(text);
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
+	vsnprintf(text + used, sizeof(text) - used - 1, format, ap);
 	va_end(ap);
-	send_message(CHANNEL_NOTE, text, strlen(text));
+	if (control >= 0) {
+		send_message(CHANNEL_NOTE, text + used, strlen(text + used));
+		return;
+	}
+	/* The kernel prints a line when it is complete. */
+	strcat(text, "\n");
+	write_file("/dev/kmsg", text);
 }

@@ -126,7 +126,7 @@ static void run_command(const struct job *job, const struct ends *ends)
 	err = errno;
 	if (write(ends->failed[1], &err, sizeof(err)) < 0)
 		_exit(126);
-	_exit(127);
+	_exit(err == ENOENT ? 127 : 126);
 }
 
 /* Close our copies of the command's ends, so that their end of file arrives. */
