@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What vpmu bench has its guest do: count commands, and sample those whose counts have grown. */
+/* The guest of vpmu bench counts commands, and samples those whose counts have grown. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>

@@ -372,6 +372,42 @@ static void tell_outcome(const struct outcome *out, char **command,
 		say("perf %s needs an address for each sample: --uarch on takes it", command[1]);
 }
 
+/* ---- this machine's memory, of which a guest takes what it has used once */
+
+/* MiB of a guest: QEMU's translations and its own data need some of @there, too. */
+static unsigned long long fitting(uint64_t there)
+{
+	unsigned long long mib = there >> 20, own = 256 + mib / 8;
+
+	return mib < own + 128 ? 128 : mib - own;
+}
+
+static void check_memory(const struct machine *m)
+{
+	const char *whose;
+	uint64_t there = memory_there(&whose);
+
+	if (m->memory_bytes > there)
+		say("--memory asks for %lluM, and there are %lluM (%s): a guest that uses more is "
+		    "killed; --memory %lluM fits", (unsigned long long)m->memory_bytes >> 20,
+		    (unsigned long long)there >> 20, whose, fitting(there));
+}
+
+/* The kernel does not say which process it has killed. */
+static void tell_killed(const struct outcome *out, const struct machine *m, uint64_t kills)
+{
+	const char *whose;
+	uint64_t there;
+
+	if (out->qemu_killed_by != SIGKILL || memory_kills() == kills)
+		return;
+	there = memory_there(&whose);
+	say("this machine's kernel has killed for memory meanwhile (OOM killer): the guest may use "
+	    "%lluM, and there are %lluM (%s); needed is more, or a guest that fits: --memory %lluM",
+	    (unsigned long long)m->memory_bytes >> 20, (unsigned long long)there >> 20, whose,
+	    fitting(there < m->memory_bytes ? there : m->memory_bytes));
+}
+
 /* Resources that QEMU is started with. */
 struct start {
 	struct qemu qemu;
@@ -762,6 +798,7 @@ static int run(const struct options *o, struct run *r)
 	struct buffer job = { 0 };
 	FILE *stats = NULL;
 	struct perf perf;
+	uint64_t kills;
 
 	qemu_look(&s.qemu);
 	look_for_kernel(&s.kernel, o);
@@ -796,10 +833,13 @@ static int run(const struct options *o, struct run *r)
 	if (m->repeat)
 		s.job = job_file(&job);
 	check_watching(m);
+	if (o->memory)
+		check_memory(m);
 	if (o->trace)
 		trace_open(&r->trace, o->trace);
 	if (o->stats)
 		stats = open_stats(o->stats);
+	kills = memory_kills();
 	boot(r, &s, !o->no_snapshot && !(snapshot && !strcmp(snapshot, "0")));
 	run_guest(r, o, &job, extra.tty);
 	if (r->out.spoilt) {
@@ -809,6 +849,7 @@ static int run(const struct options *o, struct run *r)
 	if (m->qmp)
 		unlink(m->qmp);
 	tell(r, o, command, s.qemu.patched);
+	tell_killed(&r->out, m, kills);
 	if (stats && !write_stats(stats, o->stats, &r->out, m, &s, &r->report,
 				  r->guest.restored))
 		r->out.incomplete = true;

@@ -479,6 +479,7 @@ static void guest_died(struct session *s)
 
 	waitpid(s->guest->pid, &status, 0);
 	s->guest->pid = 0;
+	s->outcome->qemu_killed_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	if (WIFSIGNALED(status))
 		say("QEMU was killed by signal %d (%s)", WTERMSIG(status),
 		    strsignal(WTERMSIG(status)));

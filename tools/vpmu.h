@@ -186,6 +186,11 @@ bool kvm_module_there(void);
  */
 char *kvm_give_arch(pid_t pid, char **error);
 
+/* ---- memory.c */
+/* Bytes that a guest may take before the kernel kills, and in @whose what bounds them. */
+uint64_t memory_there(const char **whose);
+uint64_t memory_kills(void);	/* processes that the kernel has killed for memory */
+
 /* ---- metrics.c */
 
 /*
@@ -442,6 +447,7 @@ struct outcome {
 	 */
 	bool incomplete;
 	int killed_by;		/* signal on which vpmu gave up, or 0 */
+	int qemu_killed_by;	/* signal that ended QEMU, or 0 */
 	uint64_t boot_ns;	/* from QEMU's start until the guest is ready */
 	uint64_t start_ns;	/* until the command runs */
 	uint64_t end_ns;	/* until its exit and all of its output have arrived */

@@ -589,6 +589,33 @@ t_full() {
 	has full-overlay "$out" '--memory'
 }
 
+# The guest asks for more than there is, and QEMU is killed because it took it.
+t_memory() {
+	local out group limit
+	out=$(run --no-snapshot --memory 100T -- true 2>&1)
+	same memory-asked-status $? 125
+	has memory-asked "$out" "vpmu: --memory asks for 104857600M, and there are "
+	has memory-asked-cure "$out" 'a guest that uses more is killed; --memory '
+	for group in '' /memory; do
+		group=/sys/fs/cgroup$group/vpmu-test.$$
+		mkdir "$group" 2>/dev/null
+		# Version 2 has the file where the controller is on, and version 1 has another name.
+		for limit in "$group"/memory.max "$group"/memory.limit_in_bytes; do
+			[ -e "$limit" ] && echo 300M >"$limit" && break 2
+		done
+		rmdir "$group" 2>/dev/null
+	done
+	if [ ! -e "$limit" ]; then
+		skip memory-killed 'no cgroup with a limit of memory can be made here'
+		return
+	fi
+	out=$(echo "$BASHPID" >"$group/cgroup.procs"; run --no-snapshot -- sh -c 'head -c 600M /dev/zero >/dev/shm/x' 2>&1)
+	same memory-killed-status $? 125
+	has memory-killed "$out" 'has killed for memory meanwhile (OOM killer): the guest may use 1024M, and there are 300M (the limit of its cgroup)'
+	has memory-killed-cure "$out" 'or a guest that fits: --memory 128M'
+	rmdir "$group"
+}
+
 # A full disk under the current directory: the guest writes a file's pages when the
 # command may have closed it, so that a command that succeeded must not look so.
 t_full_share() {
@@ -950,7 +977,7 @@ t_terminal() {
 
 TMPDIR_OF=$work
 for t in usage dry_run streams large closed_stdout lines stdin_rest status signals environment \
-		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full full_share write two killed no_network network leftovers clock snapshot spoilt cache user \
+		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full memory full_share write two killed no_network network leftovers clock snapshot spoilt cache user \
 		terminal; do
 	[[ $t == *$only* ]] && "t_$t"
 done
