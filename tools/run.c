@@ -340,12 +340,18 @@ static void report_uncounted(const json_t *query, const struct machine *m)
 }
 
 /* perf says no more than "No such device or address". */
-static bool samples_memory(char **command)
+static void tell_memory(char **command)
 {
 	const char *slash = strrchr(command[0], '/');
 
-	return !strcmp(slash ? slash + 1 : command[0], "perf") && command[1] &&
-	       !strcmp(command[1], "mem");
+	if (strcmp(slash ? slash + 1 : command[0], "perf") || !command[1])
+		return;
+	if (!strcmp(command[1], "mem"))
+		say("perf mem needs an address for each sample: --uarch on takes it; a period, as "
+		    "in perf mem record -c 1000, makes that faster");
+	else if (!strcmp(command[1], "c2c"))
+		say("perf c2c needs an address for each sample: --uarch on takes it, but no cache "
+		    "of the model knows of another CPU's, so it finds no line that two CPUs write");
 }
 
 static void tell_outcome(const struct outcome *out, char **command,
@@ -368,8 +374,8 @@ static void tell_outcome(const struct outcome *out, char **command,
 		    "cannot run in it", command[0]);
 	if (out->exited && out->status && out->flags & CHANNEL_EXIT_NETWORK)
 		say("the guest has no network but its own loopback: --network gives it one");
-	if (out->exited && out->status && !m->uarch && samples_memory(command))
-		say("perf %s needs an address for each sample: --uarch on takes it", command[1]);
+	if (out->exited && out->status && !m->uarch)
+		tell_memory(command);
 }
 
 /* ---- this machine's memory, of which a guest takes what it has used once */

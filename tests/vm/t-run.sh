@@ -392,6 +392,8 @@ t_counters() {
 	has told-of-many "$out" ', and perhaps more'
 	out=$(run -- perf mem record -o /dev/null true 2>&1)
 	has perf-mem "$out" 'perf mem needs an address for each sample: --uarch on takes it'
+	out=$(run -- "$(command -v perf)" c2c record -o /dev/null true 2>&1)
+	has perf-c2c "$out" 'perf c2c needs an address for each sample: --uarch on takes it, but'
 	out=$(run -- perf stat -x, -e instructions:u true 2>&1)
 	[[ $out != *'no count'* ]]
 	same nothing-to-tell $? 0
