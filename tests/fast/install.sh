@@ -45,6 +45,13 @@ case_of 'embed.c compiles' "$(cc -std=c11 -Wall -Wextra -Werror "$dest/embed.c" 
 case_of 'embed.c is linked with the library' "$([[ $(ldd "$dest/embed") == *'libvpmu.so.0 => '* ]] || ldd "$dest/embed" | paste -sd' ')"
 case_of 'embed.c runs' "$([ "$("$dest/embed" | tail -n 1)" = 'counter 0: 1500' ] || "$dest/embed" 2>&1 | tail -n 1)"
 
+# The other example needs the source tree's engine, as that page says, and no other file of it.
+cp examples/share.c "$dest/"
+share() { cc -std=c11 -D_GNU_SOURCE -Wall -Werror "$dest/share.c" "$@" -o "$dest/share" "${flags[@]}" 2>&1 | head -n 3; }
+case_of 'share.c needs an engine' "$([[ $(share) == *'script.h: No such file'* ]] || echo 'it compiles without one')"
+case_of 'share.c compiles' "$(share -Ihost/script host/script/script.c)"
+case_of 'share.c runs' "$(diff <("$dest/share" 2>&1) <(sed -n '/^alone: count/,/^```/p' docs/EMBEDDING.md | grep -v '^`') | head -n 3)"
+
 # A VMM on KVM, as docs/VMM.md says.
 read -ra kvm < <(pkg-config --cflags --libs vpmu-kvm)
 cp examples/kvm-doorbell.c "$dest/"
