@@ -321,6 +321,36 @@ t_signals() {
 	fi
 }
 
+# timeout(1) bounds a run from inside and from outside, and nothing of it remains.
+t_timeout() {
+	local pid vpmu_pid qemu
+	run -- timeout 1 sleep 1000
+	same timeout-inside $? 124
+	run --repeat -- timeout 100 sleep 1000
+	same timeout-inside-repeated $? 124
+	rm -f out
+	timeout 1000 "$vpmu" run -- sh -c 'trap "echo written >late; exit 5" TERM; echo ready; while :; do sleep 0.1; done' >out 2>err &
+	pid=$!
+	wait_until_ready
+	vpmu_pid=$(pgrep -P "$pid")
+	qemu=$(pgrep -P "$vpmu_pid")
+	kill -ALRM "$pid" # timeout's own sign that the time is over
+	wait "$pid"
+	same timeout-outside $? 124
+	same timeout-outside-file "$(cat late)" written
+	same timeout-outside-rest "$(outlives "$qemu" && kill -KILL "$qemu" && echo "QEMU $qemu")$(kill -0 "$vpmu_pid" 2>/dev/null && echo vpmu)" ''
+	rm -f out
+	timeout -k 1 1000 "$vpmu" run -- sh -c 'trap "" TERM; echo ready; while :; do sleep 0.1; done' >out 2>err &
+	pid=$!
+	wait_until_ready
+	vpmu_pid=$(pgrep -P "$pid")
+	qemu=$(pgrep -P "$vpmu_pid")
+	kill -ALRM "$pid"
+	wait "$pid" 2>/dev/null
+	same timeout-killed $? 137
+	same timeout-killed-rest "$(outlives "$qemu" && kill -KILL "$qemu" && echo "QEMU $qemu")$(outlives "$vpmu_pid" && echo vpmu)" ''
+}
+
 # ---- who, where, with what
 
 t_environment() {
@@ -978,7 +1008,7 @@ t_terminal() {
 }
 
 TMPDIR_OF=$work
-for t in usage dry_run streams large closed_stdout lines stdin_rest status signals environment \
+for t in usage dry_run streams large closed_stdout lines stdin_rest status signals timeout environment \
 		perf counters gdb qmp console qemu_arg monitor stats kvm_error directories full memory full_share write two killed no_network network leftovers clock snapshot spoilt cache user \
 		terminal; do
 	[[ $t == *$only* ]] && "t_$t"
