@@ -6,7 +6,8 @@
 # make bundle: unpacked in a directory with a blank in its name, in a root file system that
 # has busybox and no library at all, by a user without any right, vpmu and its perf count
 # exactly. So they do in an image that buildah makes of the Containerfile, or after its steps where
-# there is no buildah. SOAK=1: programs of another C library and of a newer Debian, too.
+# there is no buildah, and in the steps of action.yml and of GitLab's component. SOAK=1: programs
+# of another C library and of a newer Debian, too.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -22,6 +23,32 @@ name=$(basename "$bundle" .tar.xz)
 case_of 'a licence for each part' "$(tar -tf "$bundle" | grep -c 'share/doc/vpmu/licenses/.' | sed '/^[1-9][0-9]/d'
 	tar -xOf "$bundle" "$name/share/doc/vpmu/SOURCES" | grep -q '^glibc 2' || echo 'SOURCES names no glibc')"
 case_of 'a wrapper without the path of this tree' "$(tar -xOf "$bundle" "$name/lib/vpmu/qemu/bin/qemu-system-x86_64" | grep "$VPMU_ROOT")"
+
+# A runner executes action.yml and GitLab's component with it, where nothing can be installed or
+# built: that apt-get, git and make fail.
+if ! python3 -c 'import yaml' 2>/dev/null; then
+	echo 'skip runners: no YAML in Python: apt-get install python3-yaml'
+else
+	mkdir "$work"/{ci,runner,programs}
+	printf '#!/bin/sh\nexit 1\n' | tee "$work"/programs/{apt-get,git,make} >/dev/null
+	chmod +x "$work"/programs/*
+	printf 'demo: %s\n' "$VPMU_BUILD/examples/demo" >"$work/ci/bench"
+	printf '%s\n' '# vpmu bench: demo' '41020005,,instructions:u,0,100.00,,' >"$work/ci/bench.baseline"
+	sum=$(sha256sum <"$bundle" | cut -d' ' -f1)
+	steps() { # KIND FILE INPUT=VALUE...
+		(cd "$work/ci" && unset VPMU_QEMU && PATH=$work/programs:$PATH XDG_CACHE_HOME=$work/cache GITHUB_ACTION_PATH=$VPMU_ROOT \
+			GITHUB_STEP_SUMMARY=$work/ci/summary RUNNER_TEMP=$work/runner TMPDIR=$work/runner CI_PROJECT_DIR=$work/ci \
+			"$VPMU_ROOT/tests/vm/ci_steps.py" "$@" file=bench) >"$work/log" 2>&1 </dev/null
+	}
+	steps github "$VPMU_ROOT/action.yml" "bundle=file://$bundle" "sha256=$sum"
+	case_of 'action' "$([ $? = 0 ] && grep -q '| demo: instructions:u | 41020005 | 41020005 |' "$work/ci/summary" || cat "$work/log")"
+	steps github "$VPMU_ROOT/action.yml" "bundle=../${bundle##*/}" "sha256=${sum//[0-4]/5}"
+	status=$?
+	case_of 'action, another checksum' "$([ $status = 1 ] && grep -q '/bundle: FAILED$' "$work/log" || cat "$work/log")"
+	steps gitlab "$VPMU_ROOT/templates/bench.yml" "bundle=../${bundle##*/}" "sha256=$sum" build=:
+	case_of 'component' "$([ $? = 0 ] && grep -q '| demo: instructions:u | 41020005 | 41020005 |' "$work/ci/vpmu.md" || cat "$work/log")"
+	rm -rf "$work"/{cache,runner}
+fi
 
 busybox=$(command -v busybox)
 if [ -z "$busybox" ] || ldd "$busybox" >/dev/null 2>&1; then

@@ -5,6 +5,7 @@
 # A budget of instructions in CI: a program with one instruction more in its loop is
 # caught each time, the unchanged one never; SOAK runs each fifty times. vpmu bench does it for
 # a file of commands, also by the files for GitHub, GitLab and Kubernetes, and for pull requests.
+# t-bundle.sh executes the first two with a bundle.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -115,6 +116,21 @@ else
 		grep -q 'app: instructions:u | 300004 | 400004' summary && ! grep -q sort summary || cat steps.log)"
 	sed "s,/opt/vpmu,$VPMU_ROOT,g; s,CACHE_HOME: .*,CACHE_HOME: ${XDG_CACHE_HOME:-$HOME/.cache}," \
 		"$VPMU_ROOT/templates/bench.yml" >component.yml
+	# The matrix, of two machines with a command each; its last job compares the counts of both.
+	mkdir project
+	cp app grown numbers project/
+	grep -v quoted bench >project/bench
+	sed '/quoted/,$d' bench.baseline >project/bench.baseline
+	echo 'all:' >project/Makefile
+	sed 's/\[1, 2, 3, 4\]/[1, 2]/; s,}}/4,}}/2,; '"s/^\( *\)file: bench/&\n\1events: $both/" \
+		"$VPMU_ROOT/examples/ci/github-matrix.yml" >matrix.yml
+	(cd project && steps workflow ../matrix.yml)
+	status=$?
+	case_of 'matrix, more' "$([ $status = 1 ] && grep -E '^(count [12]|compare) ended' project/steps.log |
+		diff <(printf '%s ended with %s\n' 'count 1' 0 'count 2' 1 compare 1) - || tail -n 20 project/steps.log)"
+	case_of 'matrix, compared' "$(sed -n '1,/^count 2 ended/d; s/ (.*//; s/\(sort: .*:u\): .*/\1/; /^ok\|^FAIL/p' \
+		project/steps.log | diff <(printf '%-8s %s:u%s\n' ok 'sort: instructions' '' ok 'sort: branches' '' \
+			FAIL 'app: instructions' ': grew by 100000, from 300004 to 400004' ok 'app: branches' ': 100001') -)"
 	CI_NODE_INDEX=2 CI_NODE_TOTAL=2 steps gitlab component.yml file=bench repository=here build=: machines=2 events=$both
 	status=$?
 	case_of 'component, more' "$([ $status = 1 ] && grep -q ':x: | app: instructions:u | 300004 | 400004' vpmu.md &&
