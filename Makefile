@@ -39,7 +39,7 @@ check-commits:
 	@tests/commits $(or $(BASE),origin/main) $(TESTS)
 
 soak:
-	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-attack t-crowd t-vmx t-exact t-pv t-nested t-lbr t-pebs t-sample t-repeat t-docs t-dmesg t-told t-contention t-v6 t-ci t-bundle t-kernels)
+	@SOAK=1 tests/run $(or $(TESTS),t-kvm t-attack t-crowd t-vmx t-exact t-pv t-nested t-lbr t-pebs t-sample t-repeat t-docs t-dmesg t-told t-contention t-v6 t-ci t-bundle t-kernels t-tools)
 
 # Tests that need a real KVM: this machine's own, and one in a guest.
 check-kvm:
