@@ -5,9 +5,9 @@
 #
 # The commands of the documents work: each command of their sh blocks, except for the rows
 # of documents.tsv, is typed as it stands. A transcript shows the output of its command:
-# the layout, and the counts that are the same in every run. t-docs.sh PATTERN: only
-# documents whose name contains it, or "nested"; SOAK=1 types those of the kinds soak, host
-# and guest, too.
+# the layout, and the counts that are the same in every run. README's picture of a session
+# is recorded again. t-docs.sh PATTERN: only documents whose name contains it, that picture,
+# or "nested"; SOAK=1 types those of the kinds soak, host and guest, too.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=nested.sh
 . "$(dirname "$(readlink -f "$0")")/nested.sh"
@@ -133,5 +133,13 @@ for doc in $(documents); do
 		command_of "$doc" "$line"
 	done < <(commands "$doc")
 done
+session=docs/pictures/session.svg
+if [[ $session == *${1:-}* ]]; then
+	# A time has its place and its width by its digits.
+	times() { sed -E '/ seconds /s/[0-9.]+/N/g' "$@"; }
+	tools/session >"$work/session" 2>"$work/.out"
+	case_of "$session" "$(diff <(times $session) <(times "$work/session") | sed -n 's/^[<>] //p' |
+		head -n 2 | paste -sd' ')"
+fi
 [ -z "${SOAK:-}${1:-}" ] || [[ nested != *${1:-}* ]] || nested
 exit 0
