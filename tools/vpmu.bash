@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
 # bash completion for vpmu: verbs and options are what vpmu itself prints as its help.
+# Those for zsh and fish execute this file with the words of a line, and read completions of
+# the last one, one a line; "<file>" is for them to complete.
 
 # Print the completions of an option's argument, "tcg|kvm", "FILE" or "MODEL" in the help.
 _vpmu_argument() { # KIND
@@ -59,4 +61,13 @@ _vpmu() {
 	fi
 }
 
-complete -o bashdefault -F _vpmu vpmu
+if [ "${BASH_SOURCE[0]}" != "$0" ]; then
+	complete -o bashdefault -F _vpmu vpmu
+	return
+fi
+compgen() {
+	if [ "$1" = -f ]; then echo '<file>'; else builtin compgen "$@"; fi
+}
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_vpmu
+[ ${#COMPREPLY[@]} = 0 ] || printf '%s\n' "${COMPREPLY[@]}"

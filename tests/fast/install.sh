@@ -76,4 +76,6 @@ missing=$(declared | grep -vE '_ops$|^vpmu_arch_event$|^vpmu_lbr_(select|ctl)$' 
 	grep -qrE "^vpmu_.*\\b$name\\b.*[\\]- " "$dest"/*/*/share/man/man3 || echo "$name"
 done | head -n 3)
 case_of 'a page for each function' "$missing"
-case_of completion "$([ -n "$(find "$dest" -path '*bash-completion/completions/vpmu')" ] || echo missing)"
+for file in bash-completion/completions/vpmu zsh/site-functions/_vpmu fish/vendor_completions.d/vpmu.fish; do
+	case_of "$file" "$([ -n "$(find "$dest" -path "*/share/$file")" ] || echo missing)"
+done
