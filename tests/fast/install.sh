@@ -3,7 +3,7 @@
 # timeout: 180
 #
 # The files of make install are enough for a program in C and in C++: headers, pkg-config,
-# the shared library under its version, which exports what the headers declare and nothing
+# CMake's find_package, the shared library under its version, which exports what the headers declare and nothing
 # else, and the manual of each public function.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -56,6 +56,34 @@ case_of 'share.c runs' "$(diff <("$dest/share" 2>&1) <(sed -n '/^alone: count/,/
 read -ra kvm < <(pkg-config --cflags --libs vpmu-kvm)
 cp examples/kvm-doorbell.c "$dest/"
 case_of 'kvm-doorbell.c compiles' "$(cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "$dest/kvm-doorbell.c" -o "$dest/kvm-doorbell" "${kvm[@]}" 2>&1 | head -n 3)"
+
+# CMake builds the same programs.
+if command -v cmake >/dev/null; then
+	mkdir "$dest/cmake"
+	cat >"$dest/cmake/CMakeLists.txt" <<-END
+	cmake_minimum_required(VERSION 3.12)
+	project(test C)
+	find_package(vpmu ${version%.*} REQUIRED)
+	add_executable(embed $dest/embed.c)
+	target_link_libraries(embed vpmu::vpmu)
+	add_executable(kvm-doorbell $dest/kvm-doorbell.c)
+	target_compile_definitions(kvm-doorbell PRIVATE _GNU_SOURCE)
+	target_link_libraries(kvm-doorbell vpmu::vpmu-kvm)
+	END
+	by_cmake() {
+		rm -rf "$dest/cmake/build"
+		cmake -S "$dest/cmake" -B "$dest/cmake/build" -Dvpmu_DIR="$lib/cmake/vpmu" &&
+			cmake --build "$dest/cmake/build"
+	}
+	case_of 'by CMake' "$(by_cmake >"$dest/log" 2>&1 || grep -m 1 -A 3 -i error "$dest/log" | paste -sd' ')"
+	case_of 'embed.c runs, by CMake' "$([ "$("$dest/cmake/build/embed" | tail -n 1)" = 'counter 0: 1500' ] || echo no)"
+	for wrong in 9.0 0.0; do
+		sed -i "s/vpmu [0-9.]* REQ/vpmu $wrong REQ/" "$dest/cmake/CMakeLists.txt"
+		case_of "CMake does not take it for $wrong" "$(by_cmake >"$dest/log" 2>&1 && echo taken)"
+	done
+else
+	echo 'skip by CMake: not installed'
+fi
 
 cat >"$dest/prog.cc" <<'END'
 #include <iostream>
