@@ -91,7 +91,8 @@ command_line() { # DOCUMENT WORD...
 	make)
 		[[ " $* " == *' -C '* ]] || make_word "$doc" "${@:2}"
 		;;
-	build/vpmu) vpmu_word "$doc" "${@:2}" ;;
+	podman) ;; # t-bundle.sh types it where there is one
+	build/vpmu | vpmu-*/bin/vpmu) vpmu_word "$doc" "${@:2}" ;;
 	build/*) [ -x "$build/${1#build/}" ] || echo "$doc: $1: not built" ;;
 	*/*) [ -x "$1" ] || echo "$doc: $1: not a program" ;;
 	*) command -v "${1:-}" >/dev/null || echo "$doc: ${1:-}: not a command" ;;

@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1200
-# takes: 100
+# takes: 150
 #
 # make bundle: unpacked in a directory with a blank in its name, in a root file system that
 # has busybox and no library at all, by a user without any right, vpmu and its perf count
-# exactly. So they do in an image that buildah makes of the Containerfile, or after its steps where
-# there is no buildah, and in the steps of action.yml and of GitLab's component. SOAK=1: programs
-# of another C library and of a newer Debian, too.
+# exactly. They count in a user namespace, after docs/BUNDLE.md's commands on this machine, in an image of the
+# Containerfile, or after its steps where there is no podman, and in the steps of action.yml and of
+# GitLab's component. SOAK=1: programs of another C library and of a newer Debian, too. Lines that
+# begin with "times" are for that page's table.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
+# shellcheck source-path=SCRIPTDIR source=../documents.sh
+. "$VPMU_ROOT/tests/documents.sh"
 work=$(mktemp -d "$TMPDIR/bundle.XXXXXX")
 chmod 755 "$work"
 trap 'rm -rf "$work"' EXIT
@@ -50,6 +53,50 @@ else
 	rm -rf "$work"/{cache,runner}
 fi
 
+counts() { # NAME OUTPUT
+	case_of "$1" "$([ "$(grep -cE '^ *41020005(,| )' <<<"$2")" = 1 ] || tail -n 3 <<<"$2" | paste -sd' ')"
+}
+tenths() { echo $((${EPOCHREALTIME/[.,]/} / 100000)); }
+since() { # TENTHS: "N.N s" later
+	local n=$(($(tenths) - $1))
+	echo "$((n / 10)).$((n % 10)) s"
+}
+
+# Type the page's commands, except for those that make the bundle and the image.
+mkdir -p "$work"/typed/{work,home}
+cp "$bundle" "$work/typed/work/"
+cp "$VPMU_BUILD/examples/demo" "$work/typed/work/your-program"
+drop=()
+if [ "$(id -u)" = 0 ]; then
+	chown -R 65534:65534 "$work/typed"
+	drop=(setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs)
+fi
+times='times: this Debian'
+typed() {
+	local start
+	start=$(tenths)
+	out=$(cd "$work/typed/work" && timeout -k 5 250 "${drop[@]}" env -i HOME="$work/typed/home" \
+		PATH=/usr/bin:/bin bash -c "$1" 2>&1 </dev/null) ||
+		out="status $?: $out"
+	times+=", $(since "$start")"
+}
+while IFS= read -r line; do
+	case $line in
+	make* | podman*) ;;
+	tar*)
+		typed "$line"
+		case_of "\$ $line" "$out"
+		;;
+	*)
+		typed "$line"
+		counts "\$ $line" "$out"
+		typed "$line"
+		;;
+	esac
+done < <(cd "$VPMU_ROOT" && commands docs/BUNDLE.md)
+echo "$times"
+rm -rf "$work/typed"
+
 busybox=$(command -v busybox)
 if [ -z "$busybox" ] || ldd "$busybox" >/dev/null 2>&1; then
 	echo 'skip another C library: needed is package busybox-static'
@@ -62,44 +109,62 @@ fi
 
 # root DIR: what a container has, with busybox for all programs.
 root() {
-	mkdir -p "$1"/{bin,proc,dev,tmp,work,home,opt,usr/local/bin}
+	mkdir -p "$1"/{bin,usr/local/bin}
 	cp "$busybox" "$1/bin/busybox"
 	chroot "$1" /bin/busybox --install -s /bin
+	common "$1" "$VPMU_BUILD/examples/demo"
+}
+common() { # DIR PROGRAM
+	mkdir -p "$1"/{proc,dev,tmp,work,home,opt}
 	touch "$1"/dev/{null,zero,urandom}
 	chmod 1777 "$1/tmp"
-	cp "$VPMU_BUILD/examples/demo" "$1/work/app"
+	cp "$2" "$1/work/app"
 	chown -R 65534:65534 "$1/work" "$1/home"
 }
 
 # inside DIR COMMAND...: runs it there for a user without rights, who can gain none.
+nobody='chroot --userspec=65534:65534' path=/usr/local/bin:/bin
 inside() {
 	# shellcheck disable=SC2016 # expanded there
-	timeout -k 5 250 unshare -m --pid --fork sh -c '
+	BY=$nobody PATH_THERE=$path timeout -k 5 250 unshare -m --pid --fork sh -c '
 		mount -t proc proc "$1/proc" && for i in null zero urandom; do mount --bind /dev/$i "$1/dev/$i"; done || exit 99
 		dir=$1
 		shift
-		exec setpriv --no-new-privs chroot --userspec=65534:65534 "$dir" /bin/sh -c "
-			cd /work && export HOME=/home PATH=/usr/local/bin:/bin && unset VPMU_QEMU XDG_CACHE_HOME && exec \"\$@\"" sh "$@"
+		exec setpriv --no-new-privs $BY "$dir" /bin/sh -c "
+			cd /work && export HOME=/home PATH=\$PATH_THERE && unset VPMU_QEMU XDG_CACHE_HOME && exec \"\$@\"" sh "$@"
 		' sh "$@" </dev/null 2>&1
 }
-counts() { # NAME OUTPUT
-	case_of "$1" "$([ "$(grep -c '^41020005,' <<<"$2")" = 1 ] || tail -n 3 <<<"$2" | paste -sd' ')"
+counting=(perf stat "-x," -e instructions:u ./app)
+
+# begun NAME DIR BUNDLE COMMAND...: from nothing to what the command prints.
+begun() {
+	local row="times: $1" dir=$2 vpmu=$3/$name/bin/vpmu start
+	start=$(tenths)
+	tar -C "$dir$3" -xf "$bundle"
+	row+=", $(since "$start")"
+	shift 3
+	for run in 1 2; do
+		start=$(tenths)
+		inside "$dir" "$vpmu" run -- "$@" >"$work/out$run"
+		row+=", $(since "$start")"
+	done
+	echo "$row"
 }
 
 root "$work/root"
 mkdir "$work/root/opt/a b"
-tar -C "$work/root/opt/a b" -xf "$bundle"
 vpmu="/opt/a b/$name/bin/vpmu"
-counting=(perf stat "-x," -e instructions:u ./app)
+begun 'no library' "$work/root" '/opt/a b' "${counting[@]}"
 case_of 'no library' "$(find "$work/root" -path "$work/root/opt" -prune -o -name '*.so*' -print)"
-counts 'first run' "$(inside "$work/root" "$vpmu" run -- "${counting[@]}")"
-counts 'second run' "$(inside "$work/root" "$vpmu" run -- "${counting[@]}")"
+counts 'first run' "$(cat "$work/out1")"
+counts 'second run' "$(cat "$work/out2")"
 counts 'paravirtual' "$(inside "$work/root" "$vpmu" run --pmu pv -- "${counting[@]}")"
 counts 'repeated' "$(inside "$work/root" "$vpmu" run --repeat -- "${counting[@]}")"
 out=$(inside "$work/root" "$vpmu" run -- sh -c 'perf record -q -o p -e instructions:u -c 41020 ./app && perf script -i p -F comm | sort | uniq -c')
 case_of 'samples' "$([ "$(tr -s ' ' <<<"$out")" = ' 1000 app ' ] || echo "$out")"
 out=$(inside "$work/root" "$vpmu" check)
 case_of 'vpmu check' "$([[ $out = *'PASS  guest counts'* ]] || echo "$out")"
+
 mv "$work/root/opt/a b" "$work/root/opt/moved"
 counts 'moved' "$(inside "$work/root" "/opt/moved/$name/bin/vpmu" run -- "${counting[@]}")"
 # A perf that refuses the guest's kernel, as Ubuntu's does, is not found first.
@@ -109,35 +174,76 @@ chmod 755 "$work/root/bin/perf"
 counts 'instead of a perf that refuses' "$(inside "$work/root" "/opt/moved/$name/bin/vpmu" run -- "${counting[@]}")"
 rm -rf "$work/root"
 
-# The image.
+# As in a container of a user without rights, who is root there.
+if setpriv --reuid 65534 --regid 65534 --clear-groups unshare -r true 2>"$work/log"; then
+	root "$work/rootless"
+	nobody='--reuid 65534 --regid 65534 --clear-groups unshare -r chroot' begun 'user namespace' "$work/rootless" /opt "${counting[@]}"
+	counts 'user namespace' "$(cat "$work/out1")"
+	rm -rf "$work/rootless"
+else
+	echo "skip user namespace: $(tail -n 1 "$work/log")"
+fi
+
+# A program that a C library runs: two million instructions, and those of the library.
+cat >"$work/turns.c" <<'END'
+#include <stdio.h>
+int main(void)
+{
+	unsigned turns = 1000000;
+
+	__asm__ volatile("0: dec %0; jnz 0b" : "+r"(turns));
+	return printf("%u\n", turns) < 0;
+}
+END
+
+# The image: the page's commands, on a base of that name that has no library.
 root "$work/image"
 step() { sed -n "s/^$1 //p" "$VPMU_ROOT/Containerfile"; }
 in_image() { # COMMAND...: its entry with these
 	inside "$work/image" "$(step ENTRYPOINT | tr -d '[]"')" "$@"
 }
-if command -v buildah >/dev/null; then
-	image=(buildah --root "$work/store" --runroot "$work/store-run" --storage-driver vfs)
-	container=$("${image[@]}" from scratch) && {
-		"${image[@]}" copy "$container" "$work/image" / && "${image[@]}" commit "$container" localhost/base
-		"${image[@]}" bud --isolation chroot --build-arg BASE=localhost/base --build-arg "BUNDLE=$name.tar.xz" \
-			--network host -t vpmu -f "$VPMU_ROOT/Containerfile" "$work"
-	} &>"$work/log"
-	container=$("${image[@]}" from localhost/vpmu 2>>"$work/log")
-	case_of 'an image is built' "$([ -n "$container" ] || tail -n 1 "$work/log")"
-	entry=$("${image[@]}" inspect --format '{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.WorkingDir}}' "$container")
+page() { (cd "$VPMU_ROOT" && commands docs/BUNDLE.md) | grep "^podman $1"; }
+if command -v podman >/dev/null && command -v buildah >/dev/null; then
+	export CONTAINERS_CONF=$work/containers.conf CONTAINERS_STORAGE_CONF=$work/storage.conf BUILDAH_ISOLATION=chroot
+	printf '[containers]\nnetns = "host"\n' >"$CONTAINERS_CONF"
+	printf '[storage]\ndriver = "vfs"\ngraphroot = "%s"\nrunroot = "%s"\n' "$work"/store{,-run} >"$CONTAINERS_STORAGE_CONF"
+	mkdir -p "$work/tree/build/bundle"
+	cp "$VPMU_ROOT/Containerfile" "$work/tree/"
+	cp "$bundle" "$work/tree/build/bundle/"
+	printf 'FROM scratch\nCOPY . /\n' >"$work/base"
+	base=$(step ARG | sed -n 's/^BASE=//p')
+	podman build -q -t "$base" -f "$work/base" "$work/image" &>"$work/log"
+	start=$(tenths)
+	(cd "$work/tree" && timeout -k 5 250 bash -c "$(page build)") &>"$work/log"
+	times="times: image, $(since "$start")"
+	container=$(buildah from localhost/vpmu 2>>"$work/log")
+	case_of "\$ $(page build)" "$([ -n "$container" ] || tail -n 1 "$work/log")"
+	entry=$(buildah inspect --format '{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.WorkingDir}}' "$container")
 	case_of 'its entry and its directory' "$([ "$entry" = '[vpmu] /work' ] || echo "$entry")"
+	if podman run --rm "$base" true &>"$work/log"; then
+		counts "\$ $(page run)" "$(cd "$work/image/work" && timeout -k 5 250 bash -c "$(page run)" 2>&1 </dev/null)"
+	else
+		echo "skip \$ $(page run): podman: $(tail -n 1 "$work/log")"
+	fi
 	in_image() {
-		timeout -k 5 250 "${image[@]}" run --isolation chroot --user 65534:65534 --cap-drop all -e HOME=/home \
+		timeout -k 5 250 buildah run --isolation chroot --user 65534:65534 --cap-drop all -e HOME=/home \
 			-v "$work/image/work:/work" "$container" -- vpmu "$@" </dev/null 2>&1
 	}
 else
-	echo 'skip an image is built: needed is package buildah'
+	echo 'skip an image is built: needed are packages podman and buildah'
 	add=$(step ADD)
+	times='times: image, 0 s'
 	tar -C "$work/image/${add##* }" -xf "$bundle"
 	chroot "$work/image" /bin/sh -c "$(step RUN)"
 fi
-counts 'an image counts' "$(in_image run -- "${counting[@]}")"
-rm -rf "$work/image" "$work"/store*
+for run in 1 2; do
+	start=$(tenths)
+	in_image run -- "${counting[@]}" >"$work/out$run"
+	times+=", $(since "$start")"
+done
+echo "$times"
+counts 'an image counts' "$(cat "$work/out1")"
+rm -rf "$work/image" "$work"/store* "$work/tree"
 [ -n "${SOAK:-}" ] || exit 0
 
 # packages SUITE NAME...: unpacked in $work/SUITE
@@ -152,21 +258,12 @@ if packages bookworm musl musl-dev; then
 	cp "$work/bookworm/lib/x86_64-linux-musl/libc.so" "$work/musl/lib/ld-musl-x86_64.so.1" 2>/dev/null ||
 		cp "$work/bookworm/usr/lib/x86_64-linux-musl/libc.so" "$work/musl/lib/ld-musl-x86_64.so.1"
 	lib=$work/bookworm/usr/lib/x86_64-linux-musl
-	cat >"$work/app.c" <<-'END'
-	#include <stdio.h>
-	int main(void)
-	{
-		unsigned turns = 1000000;
-
-		__asm__ volatile("0: dec %0; jnz 0b" : "+r"(turns));
-		return printf("%u\n", turns) < 0;
-	}
-	END
 	gcc -O1 -nostdinc -isystem "$work/bookworm/usr/include/x86_64-linux-musl" -nostdlib -no-pie \
-		-Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1 -o "$work/musl/work/app" \
-		"$lib/crt1.o" "$lib/crti.o" "$work/app.c" -L"$lib" -lc "$lib/crtn.o" ||
+		-Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1 -o "$work/musl/app" \
+		"$lib/crt1.o" "$lib/crti.o" "$work/turns.c" -L"$lib" -lc "$lib/crtn.o" ||
 		echo 'not ok programs: the one for musl does not compile'
-	tar -C "$work/musl/opt" -xf "$bundle"
+	common "$work/musl" "$work/musl/app"
+	begun musl "$work/musl" /opt perf stat -x, -e instructions:u ./app
 	musl() { inside "$work/musl" "/opt/$name/bin/vpmu" run --repeat -- perf stat -x, -e instructions:u ./app; }
 	first=$(musl) second=$(musl)
 	case_of "musl's program" "$([[ $first =~ ^0.(200[0-9]{4}), ]] && [ "$first" = "$second" ] || echo "$first; $second")"
@@ -180,7 +277,8 @@ if packages trixie libc6 python3.13-minimal libpython3.13-minimal zlib1g libexpa
 	root "$work/newer"
 	cp -a "$work/trixie/." "$work/newer/"
 	for i in lib lib64; do [ -e "$work/newer/$i" ] || ln -s usr/$i "$work/newer/$i"; done
-	tar -C "$work/newer/opt" -xf "$bundle"
+	begun 'Debian 13' "$work/newer" /opt perf stat -x, -e instructions:u /usr/bin/python3.13 -c 'print(1)'
+	case_of 'Debian 13' "$([[ $(cat "$work/out1") =~ ^1.[0-9]{7,}, ]] || tail -n 3 "$work/out1" | paste -sd' ')"
 	cat >"$work/newer/work/app.py" <<-'END'
 	def other(n):
 	    return sum(range(n))
