@@ -5,10 +5,11 @@
 #
 # make bundle: unpacked in a directory with a blank in its name, in a root file system that
 # has busybox and no library at all, by a user without any right, vpmu and its perf count
-# exactly. They count in a user namespace, after docs/BUNDLE.md's commands on this machine, in an image of the
-# Containerfile, or after its steps where there is no podman, and in the steps of action.yml and of
-# GitLab's component. SOAK=1: programs of another C library and of a newer Debian, too. Lines that
-# begin with "times" are for that page's table.
+# exactly, and give a guest a network and KVM without modprobe. They count in a user namespace, after
+# docs/BUNDLE.md's commands on this machine, in an image of the Containerfile, or after its steps
+# where there is no podman, and in the steps of action.yml and of GitLab's component. SOAK=1:
+# programs of another C library and of a newer Debian, too. Lines that begin with "times" are for
+# that page's table.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -164,6 +165,22 @@ out=$(inside "$work/root" "$vpmu" run -- sh -c 'perf record -q -o p -e instructi
 case_of 'samples' "$([ "$(tr -s ' ' <<<"$out")" = ' 1000 app ' ] || echo "$out")"
 out=$(inside "$work/root" "$vpmu" check)
 case_of 'vpmu check' "$([[ $out = *'PASS  guest counts'* ]] || echo "$out")"
+
+# There is no modprobe for the modules of these two.
+case_of 'no modprobe' "$(ls "$work/root/sbin" "$work/root/usr/sbin" 2>/dev/null)"
+timeout 300 python3 -c 'import socket
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+s.accept()[0].sendall(b"from the host\n")' >"$work/port" &
+server=$!
+until [ -s "$work/port" ] || ! kill -0 $server; do sleep 0.1; done 2>/dev/null
+out=$(inside "$work/root" "$vpmu" run --network -- nc 10.0.2.2 "$(cat "$work/port")")
+case_of 'network' "$([ "$out" = 'from the host' ] || echo "$out")"
+kill $server 2>/dev/null
+for cpu in SapphireRapids EPYC-Genoa; do
+	out=$(inside "$work/root" "$vpmu" run --nested --cpu $cpu -- vpmu run --accel kvm -- cat /proc/version)
+	case_of "a guest of a guest, $cpu" "$([[ $out = 'Linux version '* ]] || echo "$out")"
+done
 
 mv "$work/root/opt/a b" "$work/root/opt/moved"
 counts 'moved' "$(inside "$work/root" "/opt/moved/$name/bin/vpmu" run -- "${counting[@]}")"

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/module.h>
 #include <net/if.h>
 #include <net/route.h>
 #include <netinet/in.h>
@@ -16,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,23 +59,33 @@ static char *module_parameters(const char *module)
 	return out;
 }
 
-static void load_module(const char *path)
+/* The name that the module in file @path has in the kernel: - is _ there. */
+static void module_name(char name[64], const char *path)
 {
-	char name[256];
 	const char *base = strrchr(path, '/');
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		die("%s: %m", path);
 	base = base ? base + 1 : path;
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(base, "."), base);
+	snprintf(name, 64, "%.*s", (int)strcspn(base, "."), base);
 	for (char *p = name; *p; p++)
 		if (*p == '-')
 			*p = '_';
-	if (syscall(SYS_finit_module, fd, module_parameters(name), 0) &&
-	    errno != EEXIST && errno != ENODEV)
-		die("%s: %m", path);
-	close(fd);
+}
+
+/* Returns false, with errno, if the kernel does not take it. */
+static bool load_module(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), flags, err = errno;
+	size_t len = strlen(path);
+	char name[64];
+
+	if (fd >= 0) {
+		module_name(name, path);
+		flags = strcmp(path + len - 3, ".ko") ? MODULE_INIT_COMPRESSED_FILE : 0;
+		err = syscall(SYS_finit_module, fd, module_parameters(name), flags) ? errno : 0;
+		close(fd);
+	}
+	errno = err;
+	return !err || err == EEXIST || err == ENODEV;
 }
 
 void boot_modules(void)
@@ -85,8 +97,8 @@ void boot_modules(void)
 		return;
 	while (fgets(line, sizeof(line), order)) {
 		line[strcspn(line, "\n")] = 0;
-		if (line[0])
-			load_module(line);
+		if (line[0] && !load_module(line))
+			die("%s: %m", line);
 	}
 	fclose(order);
 }
@@ -141,22 +153,57 @@ static const char *kvm_module(void)
 	return NULL;
 }
 
-/* Returns NULL, or why the module is not loaded. */
-static const char *modprobe(const char *module)
+/*
+ * Load the modules of a line of modules.dep, in @dir. In front stands the one that is
+ * wanted, at the end the one that needs no other. Returns NULL, or why one is not loaded.
+ */
+static const char *load_line(const char *dir, char *line)
 {
-	int status = -1;
-	pid_t pid = fork();
+	char *files[64], path[PATH_MAX];
+	int n = 0;
 
-	if (!pid) {
-		execl("/sbin/modprobe", "modprobe", "-q", module, NULL);
-		execl("/usr/sbin/modprobe", "modprobe", "-q", module, NULL);
-		_exit(127);
+	for (char *file = strtok(line, ": \n"); file && n < 64; file = strtok(NULL, ": \n"))
+		files[n++] = file;
+	while (n--) {
+		snprintf(path, sizeof(path), "%s/%s", dir, files[n]);
+		if (!load_module(path))
+			return strerror(errno);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
-		return "modprobe was killed";
-	if (WEXITSTATUS(status) == 127)
-		return "there is no modprobe: install kmod";
-	return status ? "this kernel does not have it, or it does not load" : NULL;
+	return NULL;
+}
+
+/*
+ * Load @module as modprobe(8) does, which the user's root need not have. Its options there
+ * are the user's, not this guest's. Returns NULL, or why the module is not loaded.
+ */
+static const char *load_later(const char *module)
+{
+	const char *error = "this kernel does not have it";
+	char dir[128], path[160], name[64], *line = NULL, *colon;
+	struct utsname kernel;
+	size_t cap = 0;
+	FILE *dep;
+
+	uname(&kernel);
+	snprintf(dir, sizeof(dir), "/lib/modules/%s", kernel.release);
+	snprintf(path, sizeof(path), "%s/modules.dep", dir);
+	dep = fopen(path, "re");
+	while (dep && getline(&line, &cap, dep) > 0) {
+		colon = strchr(line, ':');
+		if (!colon)
+			continue;
+		*colon = 0;
+		module_name(name, line);
+		if (strcmp(name, module))
+			continue;
+		*colon = ':';
+		error = load_line(dir, line);
+		break;
+	}
+	if (dep)
+		fclose(dep);
+	free(line);
+	return error;
 }
 
 void boot_kvm(void)
@@ -165,7 +212,8 @@ void boot_kvm(void)
 
 	if (!module)
 		die("--nested: the guest's CPU has neither VMX nor SVM: take another --cpu");
-	error = modprobe(module);
+	/* A kernel that has it built in may have no modules. */
+	error = access("/dev/kvm", F_OK) ? load_later(module) : NULL;
 	if (error || chmod("/dev/kvm", 0666))
 		die("--nested: %s: %s. %s", module, error ? error : "no /dev/kvm",
 		    kernel_said("kvm"));
@@ -194,9 +242,8 @@ void boot_network(void)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	const char *error;
 
-	/* A kernel that has the driver built in may have no modules. */
 	if (access("/sys/class/net/" CARD, F_OK)) {
-		error = modprobe("virtio_net");
+		error = load_later("virtio_net");
 		if (error)
 			die("--network: virtio_net: %s", error);
 	}

@@ -149,6 +149,7 @@ static void name_server(void)
 	static const char path[] = "/etc/resolv.conf", text[] = "nameserver 10.0.2.3\n";
 	int fd;
 
+	mkdir("/etc", 0755);
 	unlink(path);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
