@@ -341,6 +341,19 @@ static void add_modules(struct buffer *out, const struct shares *shares,
 	free(to);
 }
 
+/* Add the link in /run by which NixOS and Guix have their programs in PATH. */
+static void add_system(struct buffer *out, const struct shares *shares)
+{
+	static const char path[] = "/run/current-system";
+	char to[4096];
+	ssize_t n = readlink(path, to, sizeof(to) - 1);
+
+	if (n <= 0)
+		return;
+	to[n] = 0;
+	add_place(out, CHANNEL_LINK, to, path, shares);
+}
+
 /* Add this program, for vpmu lost, in a directory of PATH. */
 static void add_vpmu(struct buffer *out, const struct shares *shares)
 {
@@ -384,6 +397,7 @@ void job_message(struct buffer *out, char **command, const struct job_extra *ext
 	if (!extra->repeat)
 		add_vpmu(out, extra->shares);
 	add_modules(out, extra->shares, extra->kernel);
+	add_system(out, extra->shares);
 	string(out, CHANNEL_CWD, extra->shares->cwd);
 	for (size_t i = 0; i < extra->shares->n; i++)
 		string(out, CHANNEL_SHARE, extra->shares->list[i].path);

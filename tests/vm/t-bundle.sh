@@ -5,11 +5,11 @@
 #
 # make bundle: unpacked in a directory with a blank in its name, in a root file system that
 # has busybox and no library at all, by a user without any right, vpmu and its perf count
-# exactly, and give a guest a network and KVM without modprobe. They count in a user namespace, after
-# docs/BUNDLE.md's commands on this machine, in an image of the Containerfile, or after its steps
-# where there is no podman, and in the steps of action.yml and of GitLab's component. SOAK=1:
-# programs of another C library and of a newer Debian, too. Lines that begin with "times" are for
-# that page's table.
+# exactly, and give a guest a network and KVM without modprobe. They count in a user namespace, in a
+# root like NixOS's, after docs/BUNDLE.md's commands on this machine, in an image of the
+# Containerfile, or after its steps where there is no podman, and in the steps of action.yml and of
+# GitLab's component. SOAK=1: programs of another C library and of a newer Debian, too. Lines that
+# begin with "times" are for that page's table.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -212,6 +212,24 @@ int main(void)
 	return printf("%u\n", turns) < 0;
 }
 END
+
+# This root is like NixOS's: it has no /lib64, /bin has only sh, programs and their loader are
+# in the store, and PATH goes through a link in /run.
+store=/nix/store/0123456789abcdfghijklmnpqrsvwxyz
+mkdir -p "$work/nix"{/bin,/usr/bin,/run,"$store"-{glibc/lib,busybox/bin,system}}
+cp "$busybox" "$work/nix$store-busybox/bin/"
+chroot "$work/nix" "$store-busybox/bin/busybox" --install -s "$store-busybox/bin"
+ln -s "$store-busybox/bin/sh" "$work/nix/bin/sh"
+ln -s "$store-busybox/bin/env" "$work/nix/usr/bin/env"
+ln -s "$store-busybox" "$work/nix$store-system/sw"
+ln -s "$store-system" "$work/nix/run/current-system"
+cp -L /lib64/ld-linux-x86-64.so.2 "$(ldd "$BASH" | sed -n 's/.*libc.so.6 => \([^ ]*\) .*/\1/p')" "$work/nix$store-glibc/lib/"
+gcc -O1 -no-pie -Wl,-dynamic-linker,$store-glibc/lib/ld-linux-x86-64.so.2,-rpath,$store-glibc/lib \
+	-o "$work/app" "$work/turns.c" || echo 'not ok programs: the one for NixOS does not compile'
+common "$work/nix" "$work/app"
+path=/run/current-system/sw/bin begun 'like NixOS' "$work/nix" /opt sh -c 'perf stat -x, -e instructions:u ./app'
+case_of 'like NixOS' "$([[ $(cat "$work/out2") =~ ^0.2[01][0-9]{5}, ]] || tail -n 3 "$work/out2" | paste -sd' ')"
+rm -rf "$work/nix"
 
 # The image: the page's commands, on a base of that name that has no library.
 root "$work/image"
