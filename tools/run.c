@@ -335,7 +335,7 @@ static void report_uncounted(const json_t *query, const struct machine *m)
 	if (i)
 		say("these events were not counted%s%s: %s",
 		    v1 ? ", or not all of the time" : "",
-		    m->arch ? ", their 0 is no count" : "", line.data);
+		    m->arch ? "; their 0 is not a count" : "", line.data);
 	buffer_free(&line);
 }
 

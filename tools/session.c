@@ -484,8 +484,9 @@ static void guest_died(struct session *s)
 		say("QEMU was killed by signal %d (%s)", WTERMSIG(status),
 		    strsignal(WTERMSIG(status)));
 	else
-		say("the guest ended before the command (QEMU's exit status %d)",
-		    WEXITSTATUS(status));
+		say("the guest ended before the command did (QEMU's exit status %d)%s",
+		    WEXITSTATUS(status),
+		    s->guest->restored ? "; with --no-snapshot a new guest boots" : "");
 	if (!s->verbose) {
 		show_tail("QEMU says", &s->errors);
 		show_tail("the guest's kernel says", &s->console);
