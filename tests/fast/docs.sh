@@ -205,7 +205,14 @@ for doc in $(documents); do
 	fi
 done
 
+# A program that ends after milliseconds has no sample by perf record -F 99.
+periods() {
+	grep -m 1 '^build/vpmu.*perf record' docs/PROFILE.md | grep -q -- ' -c [0-9]' ||
+		echo 'docs/PROFILE.md: the first perf record has no -c'
+}
+
 rows | report 'documents.tsv'
+periods | report 'a period first'
 sources | report 'sources of COMPARE.md'
 index | report 'index'
 documents | { xargs grep -lE '/(root|home)/' || true; } | report 'no private paths'
