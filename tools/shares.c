@@ -106,20 +106,24 @@ static bool held(struct shares *s, const char *path)
 	return false;
 }
 
+static void __attribute__((noreturn)) refuse(const char *dir, const char *why)
+{
+	fail(EXIT_VPMU, "--write %s: %s; needed is a directory that is there and that you can write, "
+	     "but /, /proc, /sys or /dev", dir, why);
+}
+
 static void add_other(struct shares *s, const char *dir, bool as)
 {
 	char *path = realpath(dir, NULL);
-	const char *why = path ? taken(path) : strerror(errno);
-	int fd = -1;
+	int fd;
 
-	if (!why) {
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0 || faccessat(fd, ".", W_OK, AT_EACCESS))
-			why = strerror(errno);
-	}
-	if (why)
-		fail(EXIT_VPMU, "--write %s: %s; needed is a directory that is there and that you "
-		     "can write, but /, /proc, /sys or /dev", dir, why);
+	if (!path)
+		refuse(dir, strerror(errno));
+	if (taken(path))
+		refuse(dir, taken(path));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || faccessat(fd, ".", W_OK, AT_EACCESS))
+		refuse(dir, strerror(errno));
 	if (as)
 		check_apart(&s->list[0], dir, path);
 	if (held(s, path)) {
