@@ -146,10 +146,31 @@ void shares_choose(struct shares *s, const struct strings *dirs, const char *as)
 		add_other(s, dirs->list[i], as);
 }
 
-bool shares_near(const struct shares *s, const char *path)
+static bool near(const struct shares *s, const char *path)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (!strncmp(path, s->list[i].path, strlen(s->list[i].path)))
 			return true;
 	return false;
+}
+
+bool shares_near(const struct shares *s, const char *path)
+{
+	char *dir = strdup(path), *real, *full;
+	size_t n = strlen(dir);
+	bool found = near(s, path);
+
+	/* A link to a directory, as /bin may be one, leads to where its files are. */
+	while (!(real = realpath(dir, NULL)) && n > 1) {
+		while (dir[--n] != '/')
+			;
+		dir[n] = 0;
+	}
+	full = real ? xprintf("%s%s", real, path + n) : NULL;
+	if (full)
+		found |= near(s, full);
+	free(full);
+	free(real);
+	free(dir);
+	return found;
 }

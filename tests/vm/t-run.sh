@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 # timeout: 1800
-# takes: 280
+# takes: 400
 # shellcheck disable=SC2317,SC2016 # cases are called by name; $ is for the guest
 #
 # vpmu run behaves like a local command: its streams, its exit status, its signals, its
@@ -613,6 +613,12 @@ t_directories() {
 	has in-proc "$out" self/comm
 	out=$(cd /dev/shm && d=$(mktemp -d) && cd "$d" && run -- sh -c 'echo kept >f; pwd' 2>&1 && cat f && rm -r "$d")
 	has in-dev-shm "$out" kept
+	# The guest's link to vpmu is put into none of the directories that it shares, /bin being one by a link.
+	if [ "$(id -u)" = 0 ] && [ -L /bin ] && [ ! -e /usr/bin/vpmu ] && [ ! -L /usr/bin/vpmu ]; then
+		(cd /usr/bin && PATH=/bin run -- true)
+		same shared-by-a-link "$(ls /usr/bin/vpmu 2>/dev/null)" ''
+		[ ! -L /usr/bin/vpmu ] || rm /usr/bin/vpmu
+	fi
 }
 
 t_full() {
