@@ -37,7 +37,7 @@ in_guest() {
 	shift
 	out=$(timeout -k 10 "${GUEST_SECONDS:-600}" "$VPMU_BUILD/vpmu" run "$@" 2>&1 </dev/null) ||
 		status=$?
-	sed -E "s,^(ok|not ok|skip) ,\1 $name/," <<<"$out"
+	sed -E "s#^(ok|not ok|skip) #\1 $name/#" <<<"$out"
 	case $status in
 	0) ;;
 	124 | 137) echo "not ok $name: not done after ${GUEST_SECONDS:-600} s" ;;

@@ -92,7 +92,7 @@ moved() {
 	rm -f moved.out
 	timeout -k 5 300 python3 "$VPMU_ROOT/tests/vm/migrate.py" "$moves" --module "${bare[@]}" \
 		-kernel "$VPMU_BUILD/bare/moved" -append "bell=0 $line" >moved.out 2>&1 || status=$?
-	grep -aE '^(ok|not ok) ' moved.out | sed -E "s,^(ok|not ok) ,\1 $name/,"
+	grep -aE '^(ok|not ok) ' moved.out | sed -E "s#^(ok|not ok) #\1 $name/#"
 	check "$name" "$([ $status = 67 ] && [ "$(sed -n 's/^moved //p' moved.out)" -ge "$min" ] ||
 		echo "status $status: $(tail -n 1 moved.out | tr -d '\0')")"
 	wait_for 60 gone

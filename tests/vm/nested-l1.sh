@@ -76,7 +76,7 @@ l2() {
 	log=${name//\//-}.l2
 	rm -f "$log".*
 	l2_run "$log.log" -v --append loglevel=5 "$@" 2>"$log.err" |
-		sed -u -E "s,^(ok|not ok|skip) ,\1 $name/,"
+		sed -u -E "s#^(ok|not ok|skip) #\1 $name/#"
 	status=${PIPESTATUS[0]}
 	ended "$name" L2 "$status" "$log.err"
 	clean "$name/L2's log" "$log.log"

@@ -52,7 +52,7 @@ in_l1() {
 		--pmu "${L1_PMU:-arch}" --nested --root "${options[@]}" -- \
 		bash "$VPMU_ROOT/tests/vm/nested-l1.sh" "$out.l1.log" "$@" \
 		>"$out.out" 2>"$out.err" </dev/null || status=$?
-	sed -E "s,^(ok|not ok|skip) ,\1 $name/," "$out.out"
+	sed -E "s#^(ok|not ok|skip) #\1 $name/#" "$out.out"
 	[ -z "${L1_KEEP:-}" ] || cp "$out".* "$L1_KEEP/"
 	[ $status = 0 ] && return
 	echo "not ok $name: L1 ended with status $status"

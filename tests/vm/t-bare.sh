@@ -13,7 +13,7 @@ run() { # PROGRAM NAME CPU OPTION...
 	local program=$1 name=$2 cpu=$3 status=0 out
 	shift 3
 	out=$(bare "$program" "$cpu" cpus=2 -smp 2 "$@" 2>&1) || status=$?
-	sed -E "s,^(ok|not ok) ,\1 $name/," <<<"$out"
+	sed -E "s#^(ok|not ok) #\1 $name/#" <<<"$out"
 	[ $status = 67 ] || echo "not ok $name: QEMU's status is $status, not 67"
 }
 

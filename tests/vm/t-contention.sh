@@ -35,7 +35,7 @@ for suite in bookworm ${SOAK:+trixie}; do
 		'(while :; do :; done) & "$1" --json >kernel.json; status=$?; kill $!; exit $status' \
 		sh "$program"
 	python3 "$selftests/same-rows" kernel.json "$library" "$selftests/differences.tsv" |
-		sed -E "s,^(ok|not ok) ,\1 $suite/,"
+		sed -E "s#^(ok|not ok) #\1 $suite/#"
 	[ "${PIPESTATUS[0]}" = 0 ] || echo "not ok $suite: no rows to compare"
 	rm -f kernel.json
 done

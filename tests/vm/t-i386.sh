@@ -53,7 +53,7 @@ guest() {
 		-accel tcg -cpu "$cpu,check=off" -kernel "$debian/vmlinuz" -initrd "$work/initrd" \
 		-append "console=ttyS0 quiet panic=-1 nmi_watchdog=0 driver=$driver" -no-reboot \
 		</dev/null 2>&1 | tr -d '\r')
-	grep -E '^(ok|not ok) ' <<<"$out" | sed -E "s,^(ok|not ok) ,\1 $name/,"
+	grep -E '^(ok|not ok) ' <<<"$out" | sed -E "s#^(ok|not ok) #\1 $name/#"
 	grep -q '^\(not \)\?ok no trouble' <<<"$out" || echo "not ok $name: $(tail -n 1 <<<"$out")"
 }
 

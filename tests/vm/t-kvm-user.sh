@@ -53,7 +53,7 @@ moved() { # NAME
 	local status=0 out
 	out=$(timeout -k 5 200 python3 "$VPMU_ROOT/tests/vm/migrate.py" 3 "${bare[@]}" \
 		-kernel "$VPMU_BUILD/bare/moved" -append turns=300000000 2>&1) || status=$?
-	grep -E '^(ok|not ok) ' <<<"$out" | sed -E "s,^(ok|not ok) ,\1 $1/,"
+	grep -E '^(ok|not ok) ' <<<"$out" | sed -E "s#^(ok|not ok) #\1 $1/#"
 	[ $status = 67 ] && [ "$(sed -n 's/^moved //p' <<<"$out")" = 3 ] ||
 		echo "not ok $1: status $status: $(tail -n 1 <<<"$out")"
 }

@@ -63,7 +63,7 @@ bare_by() { # NAME MODEL APPEND PYTHON ARGUMENT...
 		-bios qboot.rom -m 64 -accel tcg -cpu "$model,check=off,pmu=on" \
 		-device isa-debug-exit,iobase=0xf4,iosize=4 \
 		-kernel "$VPMU_BUILD/bare/lbr" -append "$append") || status=$?
-	sed -E "s,^(ok|not ok) ,\1 $name $model/," <<<"$out"
+	sed -E "s#^(ok|not ok) #\1 $name $model/#" <<<"$out"
 	[ $status = 67 ] || echo "not ok $name $model: QEMU's status is $status, not 67"
 }
 for model in ${SOAK:+Icelake-Server-v6} SapphireRapids; do

@@ -47,7 +47,7 @@ round() {
 	[ "$(cat from-l2)" = "$cpus CPUs" ] || wrong="L2 wrote '$(cat from-l2)'"
 	case_of "$name/files" "$wrong"
 	python3 "$VPMU_ROOT/tests/selftests/same-rows" kvm.json library.json "${@:4}" |
-		sed -E "s,^(ok|not ok) ,\1 $name/same as vpmu contention/,"
+		sed -E "s#^(ok|not ok) #\1 $name/same as vpmu contention/#"
 	[ "${PIPESTATUS[0]}" = 0 ] || echo "not ok $name: no rows to compare"
 }
 # AMD's SVM, where a CPU has six counters, then Intel's VMX, where it has the library's eight

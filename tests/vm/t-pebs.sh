@@ -39,7 +39,7 @@ run() { # NAME CPU OPTION...
 	local name=$1 cpu=$2 status=0 out
 	shift 2
 	out=$(bare pebs "$cpu,pmu=on" cpus=2 -smp 2 "$@" 2>&1) || status=$?
-	sed -E "s,^(ok|not ok|skip) ,\1 $name/," <<<"$out"
+	sed -E "s#^(ok|not ok|skip) #\1 $name/#" <<<"$out"
 	[ $status = 67 ] || echo "not ok $name: QEMU's status is $status, not 67"
 }
 moved() { # NAME CPU

@@ -28,7 +28,7 @@ v6() { # NAME CPU OPTION...
 	local name=$1 cpu=$2 status=0 out
 	shift 2
 	out=$(bare v6 "$cpu" turns=20 "$@" 2>&1) || status=$?
-	sed -E "s,^(ok|not ok) ,\1 $name/," <<<"$out"
+	sed -E "s#^(ok|not ok) #\1 $name/#" <<<"$out"
 	[ $status = 67 ] || echo "not ok $name: QEMU's status is $status, not 67"
 }
 

@@ -269,6 +269,33 @@ static const char *t_intel_init(void)
 	return NULL;
 }
 
+/* INIT leaves the PMU: a counter goes on where it was. */
+static const char *t_init(void)
+{
+	struct vmm *vm = given(2);
+	struct vmm_vcpu *v = &vm->vcpu[1];
+	struct kvm_mp_state mp;
+	uint64_t value;
+
+	vmm_long_mode(v);
+	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
+	CHECK(vmm_wrmsr(v, CTL(1), INSTRUCTIONS), 0);
+	CHECK(vmm_wrmsr(v, CTR(1), 5), 0);
+	CHECK(vmm_msi(vm, v->number, VMM_MSI_INIT), 0);
+	/* KVM does what is pending before it answers. */
+	if (ioctl(v->fd, KVM_GET_MP_STATE, &mp))
+		vmm_die("KVM_GET_MP_STATE");
+	CHECK(mp.mp_state, KVM_MP_STATE_INIT_RECEIVED);
+	CHECK(vmm_get_msr(v, CTL(1), &value), 0);
+	CHECK(value, INSTRUCTIONS);
+	CHECK(vmm_get_msr(v, CTR(1), &value), 0);
+	CHECK(value, 5);
+	CHECK(vmm_get_msr(v, GLOBAL, &value), 0);
+	CHECK(value, 0);
+	vmm_free(vm);
+	return NULL;
+}
+
 /* A VMM restores the status of versions that cannot set its bits themselves. */
 static const char *t_intel_older(void)
 {
@@ -655,6 +682,7 @@ static const struct {
 	{ "faults", t_faults, false, false },
 	{ "pool", t_pool, false, false },
 	{ "reset", t_reset, false, false },
+	{ "INIT", t_init, false, false },
 	{ "random", t_random, false, false },
 	{ "moved", t_moved, false, false },
 	{ "arch=1", t_parameter, true, false },
