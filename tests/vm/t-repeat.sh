@@ -195,7 +195,7 @@ differs 'the environment' "$(repeated --env MORE=1 --as /work -- ./map)"
 differs 'the path' "$(repeated --as /work-with-a-longer-name -- ./map)"
 turns() { "$vpmu" run --repeat --seed "$1" -- ./mutex 2>&1 </dev/null; }
 case_of "a seed changes the threads' turns" "$([ "$(turns 1)" != "$(turns 2)" ] || echo 'it does not')"
-raw=(--qemu-arg -set --qemu-arg fsdev.share.repeatable=off)
+raw=(--qemu-arg -set --qemu-arg fsdev.share0.repeatable=off)
 one=$(cd "$work/one" && lists "${raw[@]}") other=$(cd "$work/other" && lists "${raw[@]}")
 case_of 'the export matters' "$([ "$one" != "$other" ] || echo 'the same inodes and order')"
 plain() {
