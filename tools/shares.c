@@ -108,8 +108,8 @@ static bool held(struct shares *s, const char *path)
 
 static void __attribute__((noreturn)) refuse(const char *dir, const char *why)
 {
-	fail(EXIT_VPMU, "--write %s: %s; needed is a directory that is there and that you can write, "
-	     "but /, /proc, /sys or /dev", dir, why);
+	fail(EXIT_VPMU, "--write %s: %s; needed is a directory that is there and that you can "
+	     "write, but /, /proc, /sys or /dev", dir, why);
 }
 
 static void add_other(struct shares *s, const char *dir, bool as)
