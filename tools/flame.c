@@ -61,7 +61,7 @@ struct flame {
 	void *tree;		/* the boxes, for tsearch() */
 	struct box **box;
 	size_t n, room, bytes;
-	regex_t head;		/* it is that of a sample's first line */
+	regex_t head;		/* matches a sample's first line */
 };
 
 struct sample {

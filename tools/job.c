@@ -317,7 +317,7 @@ static void add_place(struct buffer *out, uint32_t tag, const char *to,
 {
 	struct buffer b = { 0 };
 
-	if (shares_near(shares, path))
+	if (shares_hold(shares, path))
 		return;
 	buffer_add(&b, to, strlen(to) + 1);
 	buffer_add(&b, path, strlen(path) + 1);
@@ -362,7 +362,7 @@ static void add_vpmu(struct buffer *out, const struct shares *shares)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	size_t i = 0;
 
-	while (i < 3 && (!in_path(dirs[i]) || shares_near(shares, dirs[i])))
+	while (i < 3 && (!in_path(dirs[i]) || shares_hold(shares, dirs[i])))
 		i++;
 	if (n <= 0 || i == 3)
 		return;

@@ -73,7 +73,7 @@ struct vm {
 
 struct statistics {
 	uint64_t vms, vms_max, counters, counters_max, refused;
-	uint64_t n[N_NUMBERS];	/* it is of all VMs, and for words also of those that have ended */
+	uint64_t n[N_NUMBERS];	/* sums over all VMs; those of words include VMs that have ended */
 	bool has_total;
 	struct vm *vm;
 	size_t n_vms;

@@ -146,19 +146,19 @@ void shares_choose(struct shares *s, const struct strings *dirs, const char *as)
 		add_other(s, dirs->list[i], as);
 }
 
-static bool near(const struct shares *s, const char *path)
+static bool in_one(const struct shares *s, const char *path)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (!strncmp(path, s->list[i].path, strlen(s->list[i].path)))
+		if (below(path, s->list[i].path))
 			return true;
 	return false;
 }
 
-bool shares_near(const struct shares *s, const char *path)
+bool shares_hold(const struct shares *s, const char *path)
 {
 	char *dir = strdup(path), *real, *full;
 	size_t n = strlen(dir);
-	bool found = near(s, path);
+	bool found = in_one(s, path);
 
 	/* A link to a directory, as /bin may be one, leads to where its files are. */
 	while (!(real = realpath(dir, NULL)) && n > 1) {
@@ -168,7 +168,7 @@ bool shares_near(const struct shares *s, const char *path)
 	}
 	full = real ? xprintf("%s%s", real, path + n) : NULL;
 	if (full)
-		found |= near(s, full);
+		found |= in_one(s, full);
 	free(full);
 	free(real);
 	free(dir);

@@ -216,8 +216,8 @@ struct shares {
  * if the former cannot be shared; fails with the cure if another one cannot.
  */
 void shares_choose(struct shares *shares, const struct strings *dirs, const char *as);
-/* Is @path in one of them, or is its name at least longer than one's? */
-bool shares_near(const struct shares *shares, const char *path);
+/* Is @path in one of them, by its name or by where links lead it? */
+bool shares_hold(const struct shares *shares, const char *path);
 /* The guest has trees of its own in place of these. */
 bool of_kernel(const char *path);
 

@@ -86,7 +86,7 @@ assert [(c.get("name"), [f.get("message") for f in c]) for c in s] == [
 	("branches:u", []), ("big:u", [])]
 ' 2>errors; then echo 'ok junit'; else echo "not ok junit: $(tail -n 1 errors)"; fi
 
-# Perf stat writes this for people: two programs, numbers in groups, an estimate, times.
+# perf stat writes this for people: two programs, numbers in groups, an estimate, times.
 people() { # INSTRUCTIONS BRANCHES
 	cat <<-END
 	# started on Wed Nov 25 12:48:31 2026

@@ -54,6 +54,16 @@ vpmu timeline tools/timeline.h	vpmu timeline tools/timeline.html
 vpmu run -- vpmu-test-p	vpmu run -- vpmu-test-program
 END
 
+# Both ask bash's file, as a program. A command after -- is theirs, and so are files.
+while IFS=$'\t' read -r typed wanted; do
+	[[ $typed != *' -- '* ]] || continue
+	read -ra words <<<"$typed"
+	wanted=${wanted##* }
+	[[ $wanted != */* ]] || wanted='<file>'
+	found=$(PATH=$dest/bin:$PATH bash "$share/bash-completion/completions/vpmu" "${words[@]}" 2>&1 | xargs)
+	case_of "as a program: $typed" "$([ "$found" = "$wanted" ] || echo "found '$found', not '$wanted'")"
+done <"$dest/lines"
+
 # A line, a tabulator and Enter on zsh's terminal, where vpmu prints its arguments.
 cat >"$dest/zsh.py" <<'END'
 import os, pty, re, select, sys, time

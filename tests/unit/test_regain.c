@@ -116,7 +116,7 @@ static void test_pauses(void **state)
 	fake_free(f);
 }
 
-/* An event that is not enabled, denied, not counted, or that could not be created. */
+/* An event that is not enabled, is denied or not counted, or could not be created. */
 static void test_which(void **state)
 {
 	static const uint64_t branches[] = { 0xc4 };

@@ -267,9 +267,10 @@ if command -v podman >/dev/null && command -v buildah >/dev/null; then
 else
 	echo 'skip an image is built: needed are packages podman and buildah'
 	add=$(step ADD)
-	times='times: image, 0 s'
+	start=$(tenths)
 	tar -C "$work/image/${add##* }" -xf "$bundle"
 	chroot "$work/image" /bin/sh -c "$(step RUN)"
+	times="times: image, $(since "$start")"
 fi
 for run in 1 2; do
 	start=$(tenths)

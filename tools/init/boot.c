@@ -311,6 +311,20 @@ static int find_port(const char *name)
 	return found;
 }
 
+bool boot_option(const char *option)
+{
+	char line[8192];
+	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, line, sizeof(line) - 1);
+
+	close(fd);
+	line[n > 0 ? n : 0] = 0;
+	for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n"))
+		if (!strcmp(word, option))
+			return true;
+	return false;
+}
+
 /* The ports appear when the device has answered, not when its module loads. */
 int boot_port(const char *name)
 {

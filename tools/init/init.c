@@ -241,7 +241,7 @@ static void wait_for_job(struct job *job)
 	};
 
 	send_message(CHANNEL_READY, &ready, sizeof(ready));
-	if (alone || kernel_option(CHANNEL_REPEAT)) {
+	if (alone || boot_option(CHANNEL_REPEAT)) {
 		payload = repeat_job(&payload_have);
 	} else {
 		while (!read_message())
@@ -425,7 +425,7 @@ int main(void)
 	sigaction(SIGCHLD, &child, NULL);
 	boot_modules();
 	fs_prepare();
-	alone = kernel_option(CHANNEL_ALONE);
+	alone = boot_option(CHANNEL_ALONE);
 	if (!alone) {
 		control = boot_port(CHANNEL_PORT_CONTROL);
 		say_on(control);

@@ -58,8 +58,6 @@ const struct channel_item *job_item(const struct job *job, uint32_t tag,
 				    const struct channel_item *item);
 
 /* repeat.c */
-/* Has the kernel's command line this word? */
-bool kernel_option(const char *option);
 /*
  * Stop the virtual machine here, if its run repeats, and read the job when it goes on. Returns
  * its payload, to be freed, and its length in @len.
@@ -75,6 +73,8 @@ void boot_modules(void);
  */
 void boot_driver(void);
 int boot_port(const char *name);
+/* Does the kernel's command line have this word? */
+bool boot_option(const char *option);
 /* Load the kernel's KVM for this CPU; any user may open /dev/kvm. */
 void boot_kvm(void);
 /* Configure the network card for QEMU's network of the user. */

@@ -27,20 +27,6 @@ struct fw_cfg_file {
 	char name[56];
 };
 
-bool kernel_option(const char *option)
-{
-	char line[8192];
-	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t n = read(fd, line, sizeof(line) - 1);
-
-	close(fd);
-	line[n > 0 ? n : 0] = 0;
-	for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n"))
-		if (!strcmp(word, option))
-			return true;
-	return false;
-}
-
 static void select_item(uint16_t item)
 {
 	outw(item, FW_CFG_SELECT);
