@@ -47,6 +47,10 @@ enum vpmu_branch_act {
 /* BR_TYPE in info: its place in registers, and its value for far branches. */
 #define VPMU_LBR_TYPE_SHIFT	56
 #define VPMU_LBR_TYPE_OTHER	8u
+/* What an engine may add to an entry, as vpmu_lbr_at() has it: see ops->finish_lbr. */
+#define VPMU_LBR_MISPREDICTED	(1ull << 63)
+#define VPMU_LBR_TIMED		(1ull << 60)
+#define VPMU_LBR_CYCLES		0xffffull /* since the entry before, this at most */
 /*
  * The engine's place for it: small enough for an immediate of a host's
  * instruction.

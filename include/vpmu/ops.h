@@ -17,6 +17,7 @@
  *	lock           lock, unlock                             the paravirtual PMU of several
  *	                                                        vCPUs
  *	records        set_lbr                                  branch records
+ *	               finish_lbr                               their predictions and cycles
  *	               set_sampling, get_sample                 PEBS
  *	               set_load_latency                         PEBS' load latency
  *	trace          trace, traced                            a trace
@@ -182,6 +183,15 @@ struct vpmu_ops {
 	 * supplied.
 	 */
 	void (*set_load_latency)(void *ctx, uint32_t cycles);
+
+	/*
+	 * Write predictions and cycles of branches into @entries, the newest @n, as
+	 * vpmu_lbr_at() has them, the newest first, VPMU_LBR_ENTRIES at most:
+	 * VPMU_LBR_MISPREDICTED, VPMU_LBR_TIMED and VPMU_LBR_CYCLES of info. Called before the
+	 * acts change and before entries are read, outside of guest code; may not block. NULL:
+	 * the engine knows neither.
+	 */
+	void (*finish_lbr)(void *ctx, struct vpmu_lbr_entry *const *entries, unsigned int n);
 
 	/* ---- trace ---- */
 

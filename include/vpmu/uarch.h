@@ -15,6 +15,7 @@
 #ifndef VPMU_UARCH_H
 #define VPMU_UARCH_H
 
+#include <vpmu/lbr.h>
 #include <vpmu/signal.h>
 #include <vpmu/result.h>
 
@@ -176,6 +177,23 @@ const char *vpmu_uarch_name(enum vpmu_uarch_count count);
 
 /** From now on loads of more than @cycles count as VPMU_UARCH_LOAD_SLOW; at first 0. */
 void vpmu_uarch_threshold(struct vpmu_uarch *u, uint32_t cycles);
+
+/**
+ * From now on the model notes prediction and time of the branches that @l records, by the acts
+ * of @l at the time of vpmu_uarch_run(); NULL: of none. The acts change between two runs only.
+ */
+void vpmu_uarch_record(struct vpmu_uarch *u, const struct vpmu_lbr *l);
+
+/**
+ * Write what was noted into @entries, the newest @n, as ops->finish_lbr has them; an entry of a
+ * branch that was not in the stream stays as it is. All that has retired was run.
+ *
+ * @base: what was added to instruction pointers to make the stream's addresses
+ * @next: the stream's address of the next instruction, to which the last branch has gone
+ * @user: its ring is above 0
+ */
+void vpmu_uarch_finish(struct vpmu_uarch *u, struct vpmu_lbr_entry *const *entries, unsigned int n,
+		       uint64_t base, uint64_t next, bool user);
 
 /* Level at which the last access was served. */
 enum vpmu_uarch_level {

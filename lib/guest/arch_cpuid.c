@@ -180,7 +180,9 @@ static void cpuid_intel(struct vpmu_arch *v)
 	l->set.edx = ARCH_CPUID_LBR;
 	set->eax = 1u << (VPMU_LBR_ENTRIES / 8 - 1); /* the depth; EIP, not linear */
 	set->ebx = 7;       /* filters by ring and type, call-stack mode */
-	set->ecx = 1u << 2; /* types, but no predictions and no cycle counts */
+	set->ecx = 1u << 2 | /* types; predictions and cycle counts if the engine knows them */
+		   (v->lbr.marks & VPMU_LBR_MISPREDICTED ? 1u : 0) |
+		   (v->lbr.marks & VPMU_LBR_CYCLES ? 1u << 1 : 0);
 }
 
 void arch_cpuid_resolve(struct vpmu_arch *v)

@@ -45,11 +45,13 @@ static void lbr_resolve_legacy(struct vpmu_arch *v)
 		v->has[ARCH_HAS_LBR_OLD] = b->depth;
 		return;
 	}
+	b->marks = VPMU_LBR_MISPREDICTED;
 	v->has[ARCH_HAS_LBR] = b->depth;
 	v->has[ARCH_HAS_LBR_SELECT] = 1;
 	b->valid = LBR_SELECT_VALID | (format > VPMU_CAP_LBR_FLAGS ? LBR_SELECT_STACK : 0);
 	if (format == VPMU_CAP_LBR_INFO) {
-		b->info = 7ull << 61 | 0xffff;
+		b->info = 7ull << 61 | VPMU_LBR_CYCLES;
+		b->marks |= VPMU_LBR_CYCLES;
 		v->has[ARCH_HAS_LBR_INFO] = b->depth;
 	}
 }
@@ -60,6 +62,7 @@ static void lbr_resolve_amd(struct vpmu_arch *v)
 
 	b->valid = LBR_SELECT_VALID;
 	b->info = LBR_AMD_WRITTEN;
+	b->marks = VPMU_LBR_MISPREDICTED;
 	v->has[ARCH_HAS_AMD_LBR] = 2 * b->depth;
 	v->has[ARCH_HAS_AMD_LBR_CTL] = 2;
 	if (v->valid.debugctl & VPMU_DEBUGCTL_FREEZE_LBRS) {
@@ -83,13 +86,38 @@ void arch_lbr_resolve(struct vpmu_arch *v)
 		break;
 	default:
 		b->valid = VPMU_LBR_CTL_VALID;
-		b->info = 0xffull << 56 | 0xffff;
+		b->info = 0xffull << 56 | VPMU_LBR_CYCLES;
+		b->marks = VPMU_LBR_MISPREDICTED | VPMU_LBR_TIMED | VPMU_LBR_CYCLES;
 		v->has[ARCH_HAS_ARCH_LBR] = b->depth;
 		v->has[ARCH_HAS_ARCH_LBR_CTL] = 2;
 		v->has[ARCH_HAS_LER_INFO] = 1;
 		v->known |= 1ull << ARCH_HAS_LER_INFO;
 		break;
 	}
+	if (!v->ops.finish_lbr)
+		b->marks = 0;
+	b->info |= b->marks;
+}
+
+/* What the engine writes beyond the format's own fields goes. */
+void arch_lbr_finish(struct vpmu_arch *v)
+{
+	struct vpmu_lbr_entry *newest[VPMU_LBR_ENTRIES];
+	struct vpmu_lbr *l = v->lbr.stack;
+	unsigned int i, n;
+	uint64_t new;
+
+	if (!v->lbr.marks || l->user != VPMU_LBR_ARCH)
+		return;
+	new = vpmu_lbr_inserted(l, &v->lbr.finished);
+	n = new < VPMU_LBR_ENTRIES ? (unsigned int)new : VPMU_LBR_ENTRIES;
+	if (!n)
+		return;
+	for (i = 0; i < n; i++)
+		newest[i] = vpmu_lbr_at(l, i);
+	v->ops.finish_lbr(v->ctx, newest, n);
+	for (i = 0; i < n; i++)
+		newest[i]->info &= v->lbr.marks | 15ull << VPMU_LBR_TYPE_SHIFT;
 }
 
 static const struct vpmu_lbr_filter *lbr_filter(const struct vpmu_arch *v)
@@ -128,6 +156,7 @@ void arch_lbr_apply(struct vpmu_arch *v)
 
 	if (!v->lbr.kind)
 		return;
+	arch_lbr_finish(v);
 	if (!lbr_enabled(v) || !v->lbr.owned || v->lbr.smm ||
 	    v->r.status & VPMU_STATUS_LBR_FRZ) {
 		vpmu_lbr_stop(l, VPMU_LBR_ARCH);
@@ -174,6 +203,7 @@ static void lbr_settle(struct vpmu_arch *v, bool owned)
 {
 	struct arch_lbr *b = &v->lbr;
 
+	arch_lbr_finish(v);
 	if (owned && !b->owned)
 		vpmu_lbr_copy(b->stack, &b->kept);
 	else if (!owned && b->owned)
@@ -253,6 +283,7 @@ void arch_lbr_release(struct vpmu_arch *v)
 
 	if (!b->made)
 		return;
+	arch_lbr_finish(v);
 	if (b->owned)
 		vpmu_lbr_copy(&b->kept, b->stack);
 	b->owned = false;
@@ -369,7 +400,10 @@ static struct vpmu_lbr_entry *lbr_place(const struct vpmu_arch *v, struct vpmu_l
 /* For an access by the guest: claims the facility first. */
 static struct vpmu_lbr *lbr_registers(struct vpmu_arch *v)
 {
-	return lbr_own(v, false) ? v->lbr.stack : &v->lbr.kept;
+	if (!lbr_own(v, false))
+		return &v->lbr.kept;
+	arch_lbr_finish(v);
+	return v->lbr.stack;
 }
 
 static struct vpmu_lbr_entry *lbr_reach(struct vpmu_arch *v, unsigned int i)
@@ -379,13 +413,23 @@ static struct vpmu_lbr_entry *lbr_reach(struct vpmu_arch *v, unsigned int i)
 
 enum vpmu_result arch_lbr_from_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
 {
-	*value = lbr_reach(v, i)->from & v->lbr.address;
+	const struct vpmu_lbr_entry *e = lbr_reach(v, i);
+
+	*value = e->from & v->lbr.address;
+	/* Formats without INFO have it here. */
+	if (v->lbr.address != UINT64_MAX)
+		*value |= e->info & v->lbr.marks & VPMU_LBR_MISPREDICTED;
 	return VPMU_HANDLED;
 }
 
 enum vpmu_result arch_lbr_from_write(struct vpmu_arch *v, unsigned int i, uint64_t value)
 {
-	lbr_reach(v, i)->from = value;
+	struct vpmu_lbr_entry *e = lbr_reach(v, i);
+
+	e->from = value;
+	if (v->lbr.address != UINT64_MAX)
+		e->info = (e->info & ~VPMU_LBR_MISPREDICTED) |
+			  (value & v->lbr.marks & VPMU_LBR_MISPREDICTED);
 	return VPMU_HANDLED;
 }
 
@@ -496,14 +540,15 @@ enum vpmu_result arch_lbr_tos_write(struct vpmu_arch *v, unsigned int i, uint64_
 	return VPMU_HANDLED;
 }
 
-/* AMD: an entry of the engine's is valid and well predicted. */
+/* AMD: an entry of the engine's is valid. */
 static uint64_t lbr_amd_view(const struct vpmu_lbr_entry *e, bool to)
 {
 	uint64_t word = to ? e->to : e->from;
 
 	if (e->info & LBR_AMD_WRITTEN || (!e->from && !e->to))
 		return word;
-	return to ? (word & LBR_AMD_TO) | LBR_AMD_VALID : word & ~LBR_AMD_MISPREDICTED;
+	return to ? (word & LBR_AMD_TO) | LBR_AMD_VALID :
+		    (word & ~LBR_AMD_MISPREDICTED) | (e->info & LBR_AMD_MISPREDICTED);
 }
 
 enum vpmu_result arch_lbr_amd_read(struct vpmu_arch *v, unsigned int i, uint64_t *value)
@@ -623,6 +668,8 @@ void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	unsigned int i, tos = vpmu_lbr_tos(l, VPMU_LBR_ENTRIES);
 	const struct vpmu_lbr_entry *e;
 
+	if (b->owned)
+		arch_lbr_finish(v);
 	vpmu_state_put(c, b->kind, 1);
 	vpmu_state_put(c, tos, 1);
 	vpmu_state_put(c, b->reason, 1);

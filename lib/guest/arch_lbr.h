@@ -19,11 +19,12 @@ enum arch_lbr_kind {
 };
 
 struct arch_lbr {
-	uint8_t kind;          /* enum arch_lbr_kind; the first six are resolved at init */
+	uint8_t kind;          /* enum arch_lbr_kind; the first seven are resolved at init */
 	uint8_t depth;         /* entries that the guest sees, a power of two */
 	uint64_t valid;        /* bits of ctl */
 	uint64_t address;      /* bits of FROM that are address; the rest reads 0 */
 	uint64_t info;         /* bits of an entry's info that are kept */
+	uint64_t marks;        /* of these the ones that ops->finish_lbr writes */
 	struct vpmu_lbr *stack; /* the engine's */
 	uint64_t ctl;          /* LBR_SELECT or LBR_CTL */
 	uint32_t changed;      /* the event's state has; atomics only, any thread */
@@ -36,6 +37,7 @@ struct arch_lbr {
 	bool demand;           /* the engine was last told to record */
 	bool smm;              /* in SMM: nothing is recorded */
 	bool enabled;          /* AMD: DBG_EXTN_CFG.LBRV2EN */
+	uint64_t finished;     /* entries that have their marks, as vpmu_lbr_inserted() has it */
 	struct vpmu_lbr kept;
 };
 
@@ -73,6 +75,9 @@ void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool clai
 
 /** LBR_CTL, LBR_DEPTH, and the three of LER, which are zeros if not owned. */
 void arch_lbr_words(const struct vpmu_arch *v, uint64_t words[5]);
+
+/** Complete the newest entries, by the engine. Call this before they are read. */
+void arch_lbr_finish(struct vpmu_arch *v);
 
 /** Entry @age, the newest being 0, as its registers show it; zeros if not owned. */
 void arch_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3]);

@@ -155,6 +155,8 @@ static void record_write_adaptive(struct vpmu_arch *v, struct arch_place *at,
 	}
 	if (cfg & VPMU_PEBS_XMMS)
 		arch_record_put(v, at, s->xmm, sizeof(s->xmm));
+	if (cfg & VPMU_PEBS_LBRS)
+		arch_lbr_finish(v);
 	for (i = 0; cfg & VPMU_PEBS_LBRS && i < record_lbrs(cfg); i++) {
 		arch_lbr_entry(v, i, entry);
 		arch_record_put(v, at, entry, sizeof(entry));
@@ -236,6 +238,7 @@ static void record_arch_put_lbrs(struct vpmu_arch *v, struct arch_place *at, uin
 	uint64_t head[6] = { 0 }, entry[3];
 	uint32_t i;
 
+	arch_lbr_finish(v);
 	arch_lbr_words(v, head + 1);
 	arch_record_put(v, at, head, sizeof(head));
 	for (i = 0; i < n; i++) {

@@ -166,11 +166,53 @@ static void ua_turned(struct vpmu_uarch *u, enum vpmu_uarch_count wrong)
 		ua_stall(u, UA_MISPREDICT, p->mispredict_cycles);
 }
 
-/* The next block is known, and with it the target of the last branch. */
-static UA_INLINE void ua_arrive(struct vpmu_uarch *u, struct ua_sums *s, uint64_t address)
+/* Note a branch, if the records have it, too. @wrong: as ua_branch() returns it. */
+static void ua_note(struct vpmu_uarch *u, struct ua_last from, uint64_t to, bool user,
+		    enum vpmu_uarch_count wrong, uint64_t now)
+{
+	static const uint8_t types[] = {
+		[VPMU_UARCH_JCC] = VPMU_BRANCH_JCC, [VPMU_UARCH_JMP] = VPMU_BRANCH_JMP,
+		[VPMU_UARCH_CALL] = VPMU_BRANCH_CALL, [VPMU_UARCH_RET] = VPMU_BRANCH_RET,
+		[VPMU_UARCH_JMP_INDIRECT] = VPMU_BRANCH_JMP_INDIRECT,
+		[VPMU_UARCH_CALL_INDIRECT] = VPMU_BRANCH_CALL_INDIRECT,
+		[VPMU_UARCH_FAR] = VPMU_BRANCH_FAR,
+	};
+	struct ua_noted *newest = &u->noted[u->n_noted % VPMU_LBR_RING];
+	uint32_t branch = u->interrupted ? VPMU_UARCH_FAR : from.branch;
+	uint64_t cycles = now - u->noted_at;
+	uint8_t act;
+
+	u->interrupted = false;
+	if (branch == VPMU_UARCH_NO_BRANCH || (branch == VPMU_UARCH_JCC && to == from.next))
+		return;
+	act = u->record->act[user][types[branch]];
+	if (act == VPMU_BRANCH_POP) {
+		u->n_noted--;
+		u->noted[(u->n_noted - VPMU_LBR_ENTRIES) % VPMU_LBR_RING].there = false;
+	}
+	if (act != VPMU_BRANCH_PUSH)
+		return;
+	*newest = (struct ua_noted){
+		.to = to, .there = true,
+		.cycles = (uint16_t)(cycles < VPMU_LBR_CYCLES ? cycles : VPMU_LBR_CYCLES),
+		.wrong = wrong != VPMU_UARCH_COUNTS && wrong != VPMU_UARCH_RESTEER &&
+			 wrong != VPMU_UARCH_CLEARS,
+	};
+	u->n_noted++;
+	u->noted_at = now;
+}
+
+/*
+ * The next block is known, and with it the target of the last branch. @user: its ring is
+ * above 0.
+ */
+static UA_INLINE void ua_arrive(struct vpmu_uarch *u, struct ua_sums *s, uint64_t address,
+				bool user)
 {
 	enum vpmu_uarch_count wrong = ua_branch(&u->predict, &s->last, address);
 
+	if (UA_RARELY(u->record))
+		ua_note(u, s->last, address, user, wrong, ua_now(&u->account, s->uops));
 	if (UA_RARELY(wrong != VPMU_UARCH_COUNTS)) {
 		ua_settle_sums(u, s);
 		ua_turned(u, wrong);
@@ -255,7 +297,7 @@ static UA_INLINE void ua_block(struct vpmu_uarch *u, struct ua_sums *s, uint64_t
 	struct ua_known_block *k = &u->known[(begin ^ begin >> 10) % UA_KNOWN];
 	struct ua_memory *m = &u->memory;
 
-	ua_arrive(u, s, begin);
+	ua_arrive(u, s, begin, more >> 27 & 1);
 	if (UA_RARELY(k->begin != begin || k->more != more || k->epoch != m->code.epoch)) {
 		ua_new_block(u, s, k, begin, more);
 		return;
@@ -336,8 +378,9 @@ static struct ua_sums ua_slow(struct vpmu_uarch *u, struct ua_sums s, uint64_t w
 	if (kind <= VPMU_UARCH_MODIFY)
 		s.hit = 0;
 	if (kind == VPMU_UARCH_EVENT) {
-		ua_arrive(u, &s, VPMU_UARCH_ADDRESS(word));
+		ua_arrive(u, &s, VPMU_UARCH_ADDRESS(word), u->bank & 1);
 		s.last.branch = VPMU_UARCH_NO_BRANCH;
+		u->interrupted = u->record;
 	}
 	ua_settle_sums(u, &s);
 	ua_word(u, word);
@@ -385,5 +428,58 @@ void vpmu_uarch_run(struct vpmu_uarch *u, const uint64_t *words, size_t n)
 	for (; n; n -= now, words += now) {
 		now = n < UA_AT_ONCE ? n : UA_AT_ONCE;
 		ua_batch(u, words, words + now);
+	}
+}
+
+void vpmu_uarch_record(struct vpmu_uarch *u, const struct vpmu_lbr *l)
+{
+	u->record = l;
+	u->interrupted = false;
+	u->n_noted = 0;
+	u->noted_at = ua_now(&u->account, 0);
+	memset(u->noted, 0, sizeof(u->noted));
+}
+
+/*
+ * The newest note, from the one of age @back on, of a branch to @to; @back is then behind it. A
+ * branch that only the records have is passed over.
+ */
+static const struct ua_noted *ua_noted_to(const struct vpmu_uarch *u, uint64_t to,
+					  unsigned int *back)
+{
+	const struct ua_noted *noted;
+	unsigned int at;
+
+	for (at = *back; at < VPMU_LBR_ENTRIES; at++) {
+		noted = &u->noted[(u->n_noted - 1 - at) % VPMU_LBR_RING];
+		if (noted->there && noted->to == to) {
+			*back = at + 1;
+			return noted;
+		}
+	}
+	return NULL;
+}
+
+void vpmu_uarch_finish(struct vpmu_uarch *u, struct vpmu_lbr_entry *const *entries, unsigned int n,
+		       uint64_t base, uint64_t next, bool user)
+{
+	struct ua_sums s = ua_no_sums(u, u->last_block, 0);
+	unsigned int age, back = 0;
+
+	if (!u->record)
+		return;
+	ua_arrive(u, &s, next, user);
+	s.last.branch = VPMU_UARCH_NO_BRANCH;
+	u->last_block = s.last;
+	ua_book(u, s);
+	for (age = 0; age < n; age++) {
+		struct vpmu_lbr_entry *e = entries[age];
+		const struct ua_noted *noted = ua_noted_to(u, base + e->to, &back);
+
+		if (!noted)
+			continue;
+		e->info &= ~(VPMU_LBR_MISPREDICTED | VPMU_LBR_CYCLES);
+		e->info |= VPMU_LBR_TIMED | noted->cycles |
+			   (noted->wrong ? VPMU_LBR_MISPREDICTED : 0);
 	}
 }

@@ -285,6 +285,14 @@ struct ua_known_block {
 };
 #define UA_KNOWN 2048u
 
+/* A branch that the records have, too. */
+struct ua_noted {
+	uint64_t to;
+	uint16_t cycles;          /* since the one before */
+	bool wrong;               /* it was mispredicted */
+	bool there;               /* false: no branch, or one that was removed */
+};
+
 struct vpmu_uarch {
 	struct ua_known_block known[UA_KNOWN]; /* each entry in one line of the host's cache */
 	const struct vpmu_uarch_params *params;
@@ -299,6 +307,11 @@ struct vpmu_uarch {
 	struct ua_account account;
 	struct ua_memory memory;
 	struct ua_predict predict;
+	const struct vpmu_lbr *record; /* its branches are noted; NULL: none is */
+	struct ua_noted noted[VPMU_LBR_RING];
+	uint32_t n_noted;         /* those that were removed are not among them */
+	bool interrupted;         /* the next block is the handler of an interrupt or fault */
+	uint64_t noted_at;        /* time of the newest one */
 	struct vpmu_uarch_access last;
 	struct vpmu_uarch_counts counts;
 };

@@ -164,6 +164,7 @@ struct X86VPMU {
         /* Counts that have a deadline, a bit each. */
         uint64_t waited;
         bool anew;                     /* a new measurement begins */
+        bool recording;                /* notes predictions of branch records */
         uint64_t n_lost;
     } uarch;
     uint64_t n_pmis;                   /* statistics of x-query-vpmu */
@@ -222,6 +223,11 @@ static inline bool vpmu_asleep(const X86VPMU *v, int bank)
 /* Set the hot words by the demand, also after CPU reset or load */
 void vpmu_arm(X86VPMU *v);
 
+static inline struct vpmu_lbr *vpmu_lbr_of(CPUX86State *env)
+{
+    return (struct vpmu_lbr *)&env->vpmu.lbr;
+}
+
 /* Entry points of version 2 */
 #define VPMU_PV_CALL_HYPERCALL 1u
 #define VPMU_PV_CALL_DOORBELL  2u
@@ -270,6 +276,10 @@ void vpmu_uarch_restart(X86VPMU *v);
 /* Add what the model knows of the access that a sample names */
 void vpmu_uarch_sample(const X86VPMU *v, struct vpmu_sample *s);
 void vpmu_uarch_threshold_set(X86VPMU *v, uint32_t cycles);
+/* From ops->set_lbr and ops->finish_lbr */
+void vpmu_uarch_lbr(X86VPMU *v, bool record);
+void vpmu_uarch_lbr_finish(X86VPMU *v, struct vpmu_lbr_entry *const *entries,
+                           unsigned int n);
 /* The modelled CPU's stream */
 void vpmu_stream_switch(X86VPMU *v, bool on);
 void vpmu_stream_drain(X86VPMU *v);

@@ -795,6 +795,34 @@ void vpmu_uarch_threshold_set(X86VPMU *v, uint32_t cycles)
     }
 }
 
+/* With user_only the stream lacks the kernel's branches */
+void vpmu_uarch_lbr(X86VPMU *v, bool record)
+{
+    if (!v->uarch.model || v->vm->uarch->user_only ||
+        record == v->uarch.recording) {
+        return;
+    }
+    vpmu_stream_drain(v);
+    v->uarch.recording = record;
+    vpmu_uarch_record(v->uarch.model,
+                      record ? vpmu_lbr_of(&v->cpu->env) : NULL);
+    vpmu_arm(v);
+}
+
+void vpmu_uarch_lbr_finish(X86VPMU *v, struct vpmu_lbr_entry *const *entries,
+                           unsigned int n)
+{
+    CPUX86State *env = &v->cpu->env;
+    uint64_t base = env->segs[R_CS].base;
+
+    if (!v->uarch.recording) {
+        return;
+    }
+    vpmu_stream_drain(v);
+    vpmu_uarch_finish(v->uarch.model, entries, n, base,
+                      base + env->eip, env->hflags & HF_CPL_MASK);
+}
+
 /* A sample is taken when the stream has been run up to it. */
 void vpmu_uarch_sample(const X86VPMU *v, struct vpmu_sample *s)
 {

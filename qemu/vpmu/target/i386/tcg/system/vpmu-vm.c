@@ -250,6 +250,9 @@ static VPMUVm *vpmu_vm_new(X86CPU *cpu, const VPMUSame *same,
     if (!vpmu_uarch_given(vm, model, errp)) {
         goto fail;
     }
+    if (!vm->uarch || vm->uarch->user_only) {
+        vm->ops.finish_lbr = NULL;
+    }
     vpmu_perf_system_init(&vm->system, model, vpmu_supplied(vm),
                           VPMU_TSC_HZ, VPMU_MUX_CYCLES);
     if (vm->filter_arg && strcmp(vm->filter_arg, "none")) {

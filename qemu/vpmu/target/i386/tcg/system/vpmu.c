@@ -60,11 +60,6 @@ static X86VPMU *vpmu_of(CPUX86State *env)
     return env_archcpu(env)->vpmu;
 }
 
-static struct vpmu_lbr *vpmu_lbr_of(CPUX86State *env)
-{
-    return (struct vpmu_lbr *)&env->vpmu.lbr;
-}
-
 /*
  * Add the branch records that were made since the last call. After a change
  * of the bank this has to be called before another record is made.
@@ -146,7 +141,7 @@ uint64_t vpmu_left(const X86VPMU *v, int signal, int bank)
  */
 static bool vpmu_streaming(const X86VPMU *v)
 {
-    return v->uarch.model && (v->vm->uarch->always ||
+    return v->uarch.model && (v->vm->uarch->always || v->uarch.recording ||
                               (v->silicon->demand & VPMU_SIGNALS_UARCH));
 }
 
@@ -318,7 +313,14 @@ static struct vpmu_lbr *vpmu_op_set_lbr(void *ctx, bool record)
 
     cs->tcg_cflags &= ~CF_TARGET;
     cs->tcg_cflags |= record ? CF_TARGET : 0;
+    vpmu_uarch_lbr(v, record);
     return vpmu_lbr_of(&v->cpu->env);
+}
+
+static void vpmu_op_finish_lbr(void *ctx, struct vpmu_lbr_entry *const *entries,
+                               unsigned int n)
+{
+    vpmu_uarch_lbr_finish(ctx, entries, n);
 }
 
 /*
@@ -404,6 +406,7 @@ const struct vpmu_ops vpmu_tcg_ops = {
     .kick = vpmu_op_kick,
     .raise_pmi = vpmu_op_raise_pmi,
     .set_lbr = vpmu_op_set_lbr,
+    .finish_lbr = vpmu_op_finish_lbr,
     .gva_to_gpa = vpmu_op_gva_to_gpa,
     .set_sampling = vpmu_op_set_sampling,
     .get_sample = vpmu_op_get_sample,
