@@ -32,6 +32,20 @@ static void service(void *arg)
 
 static struct machine *machine_of(const struct vpmu_model *model, int version);
 
+/* An engine that knows predictions: all of its entries were mispredicted, and took 7 cycles. */
+static bool knows;
+
+static void finish(void *ctx, struct vpmu_lbr_entry *const *entries, unsigned int n)
+{
+	struct vpmu_script *sc = ctx;
+
+	assert_true(n && n <= VPMU_LBR_ENTRIES);
+	while (n--) {
+		assert_true(entries[n] == vpmu_lbr_at(&sc->lbr, n));
+		entries[n]->info |= VPMU_LBR_MISPREDICTED | VPMU_LBR_TIMED | 7;
+	}
+}
+
 /* @model: as displayed; 106 has the legacy kind, 143 the architectural one. */
 static struct machine *machine_new(uint8_t model, int version)
 {
@@ -58,6 +72,7 @@ static struct machine *machine_of(const struct vpmu_model *model, int version)
 	m->script.silicon = &m->cpu.silicon;
 	m->script.service = service;
 	m->script.arg = m;
+	m->script.ops.finish_lbr = knows ? finish : NULL;
 	cfg.version = (uint8_t)version;
 	cfg.capabilities = cfg.model->capabilities;
 	cfg.provider = &m->vcpu.provider;
@@ -202,6 +217,57 @@ static void test_order(void **state)
 		for (k = 0; k < 32; k++)
 			assert_int_equal(from(m, k), 0);
 	}
+}
+
+/* Each format shows what it has room for; an entry that the guest writes is as it writes it. */
+static void test_marks(void **state)
+{
+	struct vpmu_cpuid r = { 0, 0, 0, 0 };
+	uint64_t wrong = VPMU_LBR_MISPREDICTED;
+	struct machine *m;
+
+	(void)state;
+	knows = true;
+	m = machine_new(143, 0);
+	assert_true(vpmu_arch_cpuid(m->v, 0x1c, 0, &r));
+	assert_int_equal(r.ecx, 7);
+	start(m);
+	go(m, 40);
+	assert_int_equal(rd(m, 0x1200),
+			 wrong | VPMU_LBR_TIMED | (uint64_t)VPMU_BRANCH_JMP << 56 | 7);
+	wr(m, 0x1200, 3);
+	assert_int_equal(rd(m, 0x1200), 3);
+	go(m, 1);
+	assert_int_equal(rd(m, 0x1201), 3);
+	assert_int_equal(rd(m, 0x1200) & 0xffff, 7);
+	machine_free(m);
+
+	m = machine_new(106, 0); /* INFO */
+	start(m);
+	go(m, 1);
+	assert_int_equal(rd(m, 0xdc0 + (uint32_t)rd(m, TOS)), wrong | 7);
+	assert_int_equal(from(m, 0), 0x1000);
+	machine_free(m);
+
+	m = machine_new(60, 0); /* Haswell: a flag of FROM */
+	start(m);
+	go(m, 1);
+	assert_int_equal(rd(m, 0x680 + (uint32_t)rd(m, TOS)), wrong | 0x1000);
+	wr(m, 0x680, 0x4000);
+	assert_int_equal(rd(m, 0x680), 0x4000);
+	wr(m, 0x680, wrong | 0x4000);
+	assert_int_equal(rd(m, 0x680), wrong | 0x4000);
+	machine_free(m);
+
+	m = machine_of(vpmu_model_find(VPMU_VENDOR_AMD, 0x19, 0x11), 0);
+	wr(m, 0xc000010f, 0x40);
+	go(m, 1);
+	assert_int_equal(rd(m, 0xc0010300), wrong | 0x1000);
+	assert_int_equal(rd(m, 0xc0010301), 1ull << 63 | 0x2000);
+	wr(m, 0xc0010300, 0x5000);
+	assert_int_equal(rd(m, 0xc0010300), 0x5000);
+	machine_free(m);
+	knows = false;
 }
 
 /*
@@ -771,6 +837,7 @@ int main(void)
 		cmocka_unit_test(test_reserved),
 		cmocka_unit_test(test_cpuid),
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_no_filter),
 		cmocka_unit_test(test_call_stack),
 		cmocka_unit_test(test_inserts),

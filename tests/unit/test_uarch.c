@@ -507,6 +507,118 @@ static void an_interrupt_is_not_a_branch(void **state)
 	assert_true(count(r, VPMU_UARCH_MISP_TAKEN) + count(r, VPMU_UARCH_MISP_NOT_TAKEN) < 20);
 }
 
+/* ---- branch records ---- */
+
+/* The engine's part: a branch of that type, in user mode, as the block before has made it. */
+static void record(struct vpmu_lbr *l, enum vpmu_branch_type type, uint64_t from, uint64_t to)
+{
+	vpmu_lbr_record(l, type, true, from, to);
+}
+
+static uint64_t info(struct vpmu_lbr *l, unsigned int age)
+{
+	return vpmu_lbr_at(l, age)->info;
+}
+
+static void records_finish(struct rig *r, struct vpmu_lbr *l, unsigned int n, uint64_t next)
+{
+	struct vpmu_lbr_entry *newest[VPMU_LBR_ENTRIES];
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		newest[i] = vpmu_lbr_at(l, i);
+	vpmu_uarch_finish(r->u, newest, n, 0, next, true);
+}
+
+#define MARKS	(VPMU_LBR_MISPREDICTED | VPMU_LBR_TIMED)
+
+static struct vpmu_lbr *lbr_new(struct rig *r, uint64_t select)
+{
+	struct vpmu_lbr *l = test_calloc(1, sizeof(*l));
+
+	vpmu_lbr_start(l, VPMU_LBR_ARCH, &vpmu_lbr_select, select);
+	vpmu_uarch_record(r->u, l);
+	return l;
+}
+
+/* Forty instructions a turn are ten cycles; the first turns and the exit are mispredicted. */
+static void records_say_what_was_mispredicted(void **state)
+{
+	struct rig *r = *state;
+	struct vpmu_lbr *l = lbr_new(r, 0);
+	uint32_t i;
+
+	for (i = 0; i < 60; i++) {
+		block(r, 0x400000, 40, 160, VPMU_UARCH_JCC);
+		record(l, VPMU_BRANCH_JCC, 0x40009e, 0x400000);
+	}
+	block(r, 0x400000, 40, 160, VPMU_UARCH_JCC);
+	block(r, 0x4000a0, 4, 16, VPMU_UARCH_JMP_INDIRECT);
+	record(l, VPMU_BRANCH_JMP_INDIRECT, 0x4000ae, 0x500000);
+	flush(r);
+	/* Nobody has been there: the last branch's end is the next instruction's address. */
+	records_finish(r, l, 32, 0x500000);
+	assert_true((info(l, 0) & MARKS) == MARKS);
+	for (i = 1; i < 32; i++) {
+		assert_true((info(l, i) & MARKS) == VPMU_LBR_TIMED);
+		assert_int_equal(info(l, i) & VPMU_LBR_CYCLES, 10);
+	}
+	/* The exit's penalty and its block lie before the jump. */
+	assert_int_equal(info(l, 0) & VPMU_LBR_CYCLES, 10 + small.mispredict_cycles + 1);
+	test_free(l);
+}
+
+/* What the acts drop is in neither, and a call that returned is in neither any more. */
+static void records_and_notes_agree_on_filters(void **state)
+{
+	struct rig *r = *state;
+	struct vpmu_lbr *l = lbr_new(r, 1 << 9 | 1 << 2 | 1 << 6 | 1 << 7); /* calls, a stack */
+	uint32_t i;
+
+	for (i = 0; i < 40; i++) {
+		block(r, 0x400000 + 16 * i, 4, 8, VPMU_UARCH_CALL);
+		record(l, VPMU_BRANCH_CALL, 0x400006 + 16 * i, 0x600000);
+		block(r, 0x600000, 4, 8, VPMU_UARCH_JMP);
+		record(l, VPMU_BRANCH_JMP, 0x600006, 0x600100);
+		block(r, 0x600100, 4, 8, VPMU_UARCH_RET);
+		record(l, VPMU_BRANCH_RET, 0x600106, 0x400008 + 16 * i);
+		block(r, 0x400008 + 16 * i, 4, 8, VPMU_UARCH_NO_BRANCH);
+	}
+	block(r, 0x500000, 4, 8, VPMU_UARCH_CALL);
+	record(l, VPMU_BRANCH_CALL, 0x500006, 0x700000);
+	flush(r);
+	records_finish(r, l, 32, 0x700000);
+	assert_true(vpmu_lbr_at(l, 0)->to == 0x700000);
+	assert_true((info(l, 0) & MARKS) == VPMU_LBR_TIMED);
+	for (i = 1; i < 32; i++)
+		assert_true(!(info(l, i) & MARKS));
+	test_free(l);
+}
+
+/* An entry whose branch the model has not seen stays as it is. */
+static void records_of_others_stay(void **state)
+{
+	struct rig *r = *state;
+	struct vpmu_lbr *l = lbr_new(r, 0);
+
+	record(l, VPMU_BRANCH_JMP, 0x1000, 0x2000);
+	block(r, 0x400000, 4, 8, VPMU_UARCH_JMP);
+	record(l, VPMU_BRANCH_JMP, 0x400006, 0x500000);
+	record(l, VPMU_BRANCH_JMP, 0x1000, 0x3000);
+	flush(r);
+	records_finish(r, l, 3, 0x500000);
+	assert_true(!(info(l, 0) & MARKS));
+	assert_true(info(l, 1) & VPMU_LBR_TIMED);
+	assert_true(!(info(l, 2) & MARKS));
+	vpmu_uarch_record(r->u, NULL);
+	block(r, 0x500000, 4, 8, VPMU_UARCH_JMP);
+	record(l, VPMU_BRANCH_JMP, 0x500006, 0x600000);
+	flush(r);
+	records_finish(r, l, 1, 0x600000);
+	assert_true(!(info(l, 0) & MARKS));
+	test_free(l);
+}
+
 /* ---- translation ---- */
 
 static uint64_t huge(void *ctx, uint64_t linear, uint8_t *shift)
@@ -854,6 +966,9 @@ int main(void)
 		T(returns_come_from_a_stack),
 		T(indirect_branches_learn_the_path),
 		T(an_interrupt_is_not_a_branch),
+		T(records_say_what_was_mispredicted),
+		T(records_and_notes_agree_on_filters),
+		T(records_of_others_stay),
 		T(large_pages_reach_further),
 		T(any_stream_is_gone_through_alike),
 		T(what_is_known_of_places_changes_no_count),

@@ -39,7 +39,8 @@ each='script=$1 program=$2; shift 2; for mode; do "$script" "$mode" "$program" |
 in_guest 'Icelake-Server' --uarch on --cpu Icelake-Server-v6 -- \
 	sh -c "$each" sh "$modelling" "$work" topdown memory detailed
 in_guest 'SapphireRapids with 6.12' --uarch on --cpu SapphireRapids --kernel bookworm-backports \
-	-- sh -c "$each" sh "$modelling" "$work" topdown memory detailed
+	-- sh -c "$each" sh "$modelling" "$work" topdown memory detailed records
+in_guest 'Skylake-Server' --uarch on --cpu Skylake-Server -- "$modelling" records "$work"
 in_guest 'EPYC-Genoa' --uarch on --cpu EPYC-Genoa -- "$modelling" detailed "$work"
 in_guest 'programs alone' --uarch user --cpu Icelake-Server-v6 -- \
 	sh -c "$each" sh "$modelling" "$work" repeat bounds
