@@ -124,7 +124,7 @@ enum vpmu_uarch_kind {
 	VPMU_UARCH_MODIFY = 3,   /* a load and a store, with VPMU_UARCH_BYTES, _DEPENDENT
 				    meaning locked */
 	VPMU_UARCH_SOFT_PREFETCH = 4, /* or, with VPMU_UARCH_FLUSH, CLFLUSH of that line */
-	/* An interrupt or a fault, before the instruction at this address. */
+	/* An interrupt or a fault, before the instruction at this address: VPMU_UARCH_USER */
 	VPMU_UARCH_EVENT = 5,
 	/*
 	 * Translations of this page are invalid; with VPMU_UARCH_BYTES(0) those
@@ -137,6 +137,7 @@ enum vpmu_uarch_kind {
 #define VPMU_UARCH_BYTES(log2)		((((log2) + 1u) & 7u) << 3)
 #define VPMU_UARCH_DEPENDENT		(1u << 6) /* its address came out of a load */
 #define VPMU_UARCH_FLUSH		(1u << 6) /* of SOFT_PREFETCH: the line leaves all caches */
+#define VPMU_UARCH_USER			(1u << 6) /* of EVENT: in a ring above 0 */
 
 /* The second word of a block, which is known when the block is translated. */
 #define VPMU_UARCH_B_INSNS(n)		((uint64_t)(n))          /* 0 to 1023 */

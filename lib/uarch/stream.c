@@ -378,7 +378,7 @@ static struct ua_sums ua_slow(struct vpmu_uarch *u, struct ua_sums s, uint64_t w
 	if (kind <= VPMU_UARCH_MODIFY)
 		s.hit = 0;
 	if (kind == VPMU_UARCH_EVENT) {
-		ua_arrive(u, &s, VPMU_UARCH_ADDRESS(word), u->bank & 1);
+		ua_arrive(u, &s, VPMU_UARCH_ADDRESS(word), word & VPMU_UARCH_USER);
 		s.last.branch = VPMU_UARCH_NO_BRANCH;
 		u->interrupted = u->record;
 	}

@@ -619,6 +619,23 @@ static void records_of_others_stay(void **state)
 	test_free(l);
 }
 
+/* A return to a program that is interrupted at once ends in the program, too. */
+static void records_of_a_return_to_nothing(void **state)
+{
+	struct rig *r = *state;
+	struct vpmu_lbr *l = lbr_new(r, 1); /* none that ends in ring 0 */
+
+	push(r, VPMU_UARCH_WORD(0x900000, VPMU_UARCH_BLOCK));
+	push(r, VPMU_UARCH_B_INSNS(4) | VPMU_UARCH_B_LENGTH(8) |
+		VPMU_UARCH_B_BRANCH(VPMU_UARCH_FAR) | VPMU_UARCH_B_BANK(VPMU_BANK_KERNEL));
+	record(l, VPMU_BRANCH_FAR, 0x900006, 0x400000);
+	push(r, VPMU_UARCH_WORD(0x400000, VPMU_UARCH_EVENT) | VPMU_UARCH_USER);
+	flush(r);
+	records_finish(r, l, 1, 0x900100);
+	assert_true((info(l, 0) & MARKS) == VPMU_LBR_TIMED);
+	test_free(l);
+}
+
 /* ---- translation ---- */
 
 static uint64_t huge(void *ctx, uint64_t linear, uint8_t *shift)
@@ -969,6 +986,7 @@ int main(void)
 		T(records_say_what_was_mispredicted),
 		T(records_and_notes_agree_on_filters),
 		T(records_of_others_stay),
+		T(records_of_a_return_to_nothing),
 		T(large_pages_reach_further),
 		T(any_stream_is_gone_through_alike),
 		T(what_is_known_of_places_changes_no_count),

@@ -507,7 +507,8 @@ void vpmu_stream_event(X86VPMU *v)
                       VPMU_UARCH_B_BRANCH(VPMU_UARCH_FAR) |
                       VPMU_UARCH_B_BANK(bank));
     } else {
-        stream_put(v, VPMU_UARCH_WORD(ip, VPMU_UARCH_EVENT));
+        stream_put(v, VPMU_UARCH_WORD(ip, VPMU_UARCH_EVENT) |
+                      (env->hflags & HF_CPL_MASK ? VPMU_UARCH_USER : 0));
     }
 }
 
