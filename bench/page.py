@@ -12,6 +12,7 @@ import textwrap
 
 SHARED_TARGET = 1.15 # a context switch with 6 counters, shared to direct
 PEBS_TARGET = 1.05
+UNPATCHED = "unpatched QEMU"
 
 
 def judge(r, target):
@@ -143,6 +144,20 @@ def samples(report):
                  f"<={PEBS_TARGET:.2f} {judge(c, PEBS_TARGET)}"] for w, c in pebs.items()])
 
 
+def engine(report):
+    result = report["engine"]
+    variants = result["variants"]
+    base = variants[UNPATCHED]
+    yield ("The engine's instructions",
+           "The host's instructions for each of the guest's, in loops of tests/bare/engine.S; in "
+           "brackets the ratio to unpatched QEMU. They are counted by a guest of vpmu that executes "
+           "QEMU, so `bench/run --only-engine` prints the same on a busy machine. "
+           f"vpmu {result['commit']}; {', '.join(sorted(set(result['qemu'].values())))}.",
+           ["", *base],
+           [[title, *(f"{n:.2f}" + (f" ({n / base[w]:.3f})" if title != UNPATCHED else "")
+                      for w, n in works.items())] for title, works in variants.items()])
+
+
 def columns(row):
     return [f"{r['events']} {r['how']}" if r["events"] else r["how"] for r in row]
 
@@ -206,7 +221,7 @@ def scheduling(report):
 # By what of the report they need.
 SECTIONS = {
     "ratios": (ratios,), "peers": (peers,), "costs": (start, switches, samples),
-    "pebs": (samples,), "exits": (exits,), "kvm": (kvm,), "scheduling": (scheduling,),
+    "pebs": (samples,), "engine": (engine,), "exits": (exits,), "kvm": (kvm,), "scheduling": (scheduling,),
 }
 
 

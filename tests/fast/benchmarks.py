@@ -43,6 +43,8 @@ MADE_UP = {
     "peers": {"titles": {"native": "native", "none": "valgrind", "two": "guest: counting"},
               "skipped": {"none": "found no valgrind"},
               "ratios": {"hash": {"native": ratio(1), "two": ratio(5)}}},
+    "engine": {"commit": "v1", "qemu": {"ours": "QEMU 10"},
+               "variants": {"unpatched QEMU": {"calls": 30.0}, "counting": {"calls": 33.0}}},
     "scheduling": "1 event   5\n",
 }
 
@@ -61,7 +63,9 @@ case("a peer", row["guest: counting"], ["5.000 (5.00-5.00)", ""])
 case("a peer that is missing", row["valgrind"], ["-", "found no valgrind"])
 case("sections", [line.split("\n")[1] for line in made if line.startswith("\n## ")],
      ["## Time, to unpatched QEMU", "## Fastest run to fastest run", "## One to another",
-      "## Beside the peers, to native", "## The perf scheduler"])
+      "## Beside the peers, to native", "## The engine's instructions", "## The perf scheduler"])
+case("the engine", list(page.text(MADE_UP, "engine"))[-2:],
+     ["unpatched QEMU          30.00", "counting        33.00 (1.100)"])
 case("machine", [m in made for m in ("* machine: A CPU, 2 CPUs, Linux 6.1 x86_64",
                                      "* load: 0.2 before", "* ours: QEMU 10")], [True] * 3)
 case("columns", [b for a, b in zip(made, made[1:]) if a.startswith("| ") and b.startswith("| ") and
