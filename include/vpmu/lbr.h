@@ -47,7 +47,7 @@ enum vpmu_branch_act {
 /* BR_TYPE in info: its place in registers, and its value for far branches. */
 #define VPMU_LBR_TYPE_SHIFT	56
 #define VPMU_LBR_TYPE_OTHER	8u
-/* What an engine may add to an entry, as vpmu_lbr_at() has it: see ops->finish_lbr. */
+/* An engine may add these to an entry, in the form of vpmu_lbr_at(): see ops->finish_lbr. */
 #define VPMU_LBR_MISPREDICTED	(1ull << 63)
 #define VPMU_LBR_TIMED		(1ull << 60)
 #define VPMU_LBR_CYCLES		0xffffull /* since the entry before, this at most */

@@ -99,9 +99,13 @@ void arch_lbr_resolve(struct vpmu_arch *v)
 	b->info |= b->marks;
 }
 
-/* What the engine writes beyond the format's own fields goes. */
+/*
+ * The engine knows more than some formats have room for. After pops, the newest entries may be
+ * ones that the guest has written: their other bits stay.
+ */
 void arch_lbr_finish(struct vpmu_arch *v)
 {
+	const uint64_t all = VPMU_LBR_MISPREDICTED | VPMU_LBR_TIMED | VPMU_LBR_CYCLES;
 	struct vpmu_lbr_entry *newest[VPMU_LBR_ENTRIES];
 	struct vpmu_lbr *l = v->lbr.stack;
 	unsigned int i, n;
@@ -117,7 +121,7 @@ void arch_lbr_finish(struct vpmu_arch *v)
 		newest[i] = vpmu_lbr_at(l, i);
 	v->ops.finish_lbr(v->ctx, newest, n);
 	for (i = 0; i < n; i++)
-		newest[i]->info &= v->lbr.marks | 15ull << VPMU_LBR_TYPE_SHIFT;
+		newest[i]->info &= ~all | v->lbr.marks;
 }
 
 static const struct vpmu_lbr_filter *lbr_filter(const struct vpmu_arch *v)

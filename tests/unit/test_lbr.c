@@ -249,6 +249,16 @@ static void test_marks(void **state)
 	assert_int_equal(from(m, 0), 0x1000);
 	machine_free(m);
 
+	m = machine_new(106, 0); /* after a pop, a bit that the guest wrote */
+	wr(m, SELECT, 0x3c5);
+	start(m);
+	vpmu_script_branch(&m->script, VPMU_BRANCH_CALL, true, 1, 2);
+	wr(m, 0xdc0 + (uint32_t)rd(m, TOS), 1ull << 61);
+	vpmu_script_branch(&m->script, VPMU_BRANCH_CALL, true, 3, 4);
+	vpmu_script_branch(&m->script, VPMU_BRANCH_RET, true, 5, 6);
+	assert_int_equal(rd(m, 0xdc0 + (uint32_t)rd(m, TOS)) & 1ull << 61, 1ull << 61);
+	machine_free(m);
+
 	m = machine_new(60, 0); /* Haswell: a flag of FROM */
 	start(m);
 	go(m, 1);

@@ -568,7 +568,7 @@ static void records_say_what_was_mispredicted(void **state)
 	test_free(l);
 }
 
-/* What the acts drop is in neither, and a call that returned is in neither any more. */
+/* Neither has a branch that the acts drop, or a call that has returned. */
 static void records_and_notes_agree_on_filters(void **state)
 {
 	struct rig *r = *state;
