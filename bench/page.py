@@ -12,7 +12,6 @@ import textwrap
 
 SHARED_TARGET = 1.15 # a context switch with 6 counters, shared to direct
 PEBS_TARGET = 1.05
-UNPATCHED = "unpatched QEMU"
 
 
 def judge(r, target):
@@ -147,14 +146,14 @@ def samples(report):
 def engine(report):
     result = report["engine"]
     variants = result["variants"]
-    base = variants[UNPATCHED]
+    base = variants[result["base"]]
     yield ("The engine's instructions",
            "The host's instructions for each of the guest's, in loops of tests/bare/engine.S; in "
-           "brackets the ratio to unpatched QEMU. They are counted by a guest of vpmu that executes "
+           f"brackets the ratio to {result['base']}. They are counted by a guest of vpmu that executes "
            "QEMU, so `bench/run --only-engine` prints the same on a busy machine. "
            f"vpmu {result['commit']}; {', '.join(sorted(set(result['qemu'].values())))}.",
            ["", *base],
-           [[title, *(f"{n:.2f}" + (f" ({n / base[w]:.3f})" if title != UNPATCHED else "")
+           [[title, *(f"{n:.2f}" + (f" ({n / base[w]:.3f})" if works is not base else "")
                       for w, n in works.items())] for title, works in variants.items()])
 
 

@@ -43,7 +43,7 @@ MADE_UP = {
     "peers": {"titles": {"native": "native", "none": "valgrind", "two": "guest: counting"},
               "skipped": {"none": "found no valgrind"},
               "ratios": {"hash": {"native": ratio(1), "two": ratio(5)}}},
-    "engine": {"commit": "v1", "qemu": {"ours": "QEMU 10"},
+    "engine": {"commit": "v1", "base": "unpatched QEMU", "qemu": {"ours": "QEMU 10"},
                "variants": {"unpatched QEMU": {"calls": 30.0}, "counting": {"calls": 33.0}}},
     "scheduling": "1 event   5\n",
 }

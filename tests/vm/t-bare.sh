@@ -21,6 +21,12 @@ for model in $(models); do
 	run exact "$model" "$model,pmu=on"
 	run lbr "branch records of $model" "$model,pmu=on"
 done
+# bench/run --only-engine relies on the instructions of each turn.
+for work in {0..6}; do
+	out=$(bare engine Icelake-Server-v6,pmu=on "work=$work instructions=70000 events=8" 2>&1)
+	status=$?
+	case_of "the engine's work $work" "$([ $status = 67 ] && [ -n "$out" ] || echo "status $status: $out")"
+done
 for version in 1 2 3 4; do
 	run exact "version $version" "Icelake-Server-v6,pmu=on,pmu-version=$version"
 done
