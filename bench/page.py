@@ -10,16 +10,11 @@ import json
 import sys
 import textwrap
 
+sys.dont_write_bytecode = True
+from intervals import judge # noqa: E402, beside this file
+
 SHARED_TARGET = 1.15 # a context switch with 6 counters, shared to direct
 PEBS_TARGET = 1.05
-
-
-def judge(r, target):
-    """Met at the precision that the target is given in, missed, or, when the
-    range over the rounds has the target in it, undecided."""
-    if round(r["ratio"], 2) <= target:
-        return "met"
-    return "undecided" if r["min"] <= target else "missed"
 
 
 def judge_all(by_workload, target):
@@ -31,18 +26,7 @@ def judge_all(by_workload, target):
 
 
 def spread(r):
-    return f"{r['ratio']:.3f} ({r['min']:.2f}-{r['max']:.2f})"
-
-
-def verdict(report, v):
-    """The target's verdict, and the workloads that are slower than the rival variant."""
-    variant = report["variants"][v]
-    rival = variant["ahead_of"]
-    words = [judge_all({w: r[v] for w, r in report["ratios"].items()}, variant["target"])]
-    words += [f"{w} behind {report['variants'][rival]['title']}"
-              for w, r in report["ratios"].items()
-              if rival in r and r[v]["ratio"] >= r[rival]["ratio"]]
-    return ", ".join(word for word in words if word)
+    return f"{r['ratio']:.3f}" + (f" ({r['low']:.2f}-{r['high']:.2f})" if r["low"] else "")
 
 
 # ---- the sections
@@ -51,12 +35,14 @@ def verdict(report, v):
 def ratios(report):
     result, variants, base = report["ratios"], report["variants"], report["base"]
     yield (f"Time, to {variants[base]['title']}",
-           "Medians of the ratios by round, each to the base of the same round, and their range: "
-           "1.05 is 5 % more. Times are CPU time of the vCPU, unless a row says elapsed. "
+           "Means of the ratios by round, each to the base of the same round: 1.05 is 5 % more. In "
+           "brackets is the interval that has the true ratio with a probability of 95 %; a target "
+           "in it is undecided. Times are CPU time of the vCPU, unless a row says elapsed. "
            "\"Unpatched again\" is a second guest of the same QEMU: its distance from 1 shows the "
            "precision of the others.",
            ["", *result, "target"],
-           [[x["title"], *(spread(r[v]) for r in result.values()), verdict(report, v)]
+           [[x["title"], *(spread(r[v]) for r in result.values()),
+             judge_all({w: r[v] for w, r in result.items()}, x["target"])]
             for v, x in variants.items()])
     yield ("Fastest run to fastest run",
            "The same for each variant's fastest run in all rounds. The last row has the time of "
@@ -65,27 +51,33 @@ def ratios(report):
            [[x["title"], *(f"{r[v]['best']:.3f}" for r in result.values())]
             for v, x in variants.items()] +
            [["seconds of the base", *(f"{r[base]['median_s']:.2f}" for r in result.values())]])
-    if report["pairs"]:
-        yield ("One to another",
-               "The first variant's time to the second's, by round: below 1 the first is faster. "
-               "Callgrind and cachegrind run the program without a guest.",
-               ["", *result, "target"],
-               [[p["title"], *(spread(r) for r in p["workloads"].values()),
-                 judge_all(p["workloads"], p["target"])] for p in report["pairs"]])
+    yield from pairs("One to another", report["pairs"], result)
+
+
+def pairs(title, found, workloads):
+    if found:
+        yield (title,
+               "The first one's time to the second's, by round: below 1 the first is faster.",
+               ["", *workloads, "target"],
+               [[p["title"], *(spread(p["workloads"][w]) if w in p["workloads"] else "-"
+                               for w in workloads),
+                 judge_all(p["workloads"], p["target"])] for p in found])
 
 
 def peers(report):
-    result, skipped = report["peers"]["ratios"], report["peers"]["skipped"]
-    titles = report["peers"]["titles"]
+    found = report["peers"]
+    result, skipped, titles = found["ratios"], found["skipped"], found["titles"]
     yield ("Beside the peers, to native",
            "The same programs, by CPU time (user and system) to that of a run on this machine "
            "itself in the same round: 20 is 20 times slower. The time includes a tool's start, but "
-           "not a guest's boot.",
+           "not a guest's boot. As some of them are slow, there were "
+           f"{found['rounds']} rounds, with {found['scale']:g} of the work.",
            ["", *result, "skipped"] if skipped else ["", *result],
            [[title, *(spread(r[name]) if name in r else "-" for r in result.values()),
              *([skipped.get(name, "")] if skipped else [])] for name, title in titles.items()] +
            [["seconds, native", *(f"{r['native']['median_s']:.2f}" for r in result.values()),
              *([""] if skipped else [])]])
+    yield from pairs("One to a peer", found["pairs"], result)
 
 
 def start(report):

@@ -3,6 +3,7 @@
  * Work for a guest, the same on every machine:
  *
  *   work hash MB    SHA-256 of MB million zero bytes
+ *   work chase N    N steps in a ring of 32 MB, whose order is random
  *   work calls N    Fibonacci's Nth number by recursion
  *   work switch N   two tasks, whose numbers it prints, hand each other a byte N times
  *                   there and back, after a line of input
@@ -89,6 +90,32 @@ static void hash(uint64_t bytes)
 	printf("\n");
 }
 
+/* One node for each cache line, each visited before one is visited again (Sattolo). */
+static int chase(unsigned long steps)
+{
+	enum { NODES = 1 << 19, LINE = 64 };
+	char *nodes = aligned_alloc(LINE, (size_t)NODES * LINE);
+	uint32_t *order = malloc(NODES * sizeof(*order)), at = 0, random = 1, swapped;
+
+	if (!nodes || !order)
+		return 1;
+	for (uint32_t i = 0; i < NODES; i++)
+		order[i] = i;
+	for (uint32_t i = NODES - 1; i; i--) {
+		random = random * 1664525 + 1013904223;
+		at = (uint64_t)random * i >> 32;
+		swapped = order[i], order[i] = order[at], order[at] = swapped;
+	}
+	for (uint32_t i = 0; i < NODES; i++)
+		memcpy(nodes + (size_t)i * LINE, &order[i], sizeof(*order));
+	for (at = 0; steps--;)
+		memcpy(&at, nodes + (size_t)at * LINE, sizeof(at));
+	printf("%" PRIu32 "\n", at);
+	free(order);
+	free(nodes);
+	return 0;
+}
+
 static int hand_over(int from, int to, unsigned long times, int first)
 {
 	char byte = 0;
@@ -128,6 +155,8 @@ int main(int argc, char **argv)
 		hash(strtoul(argv[2], NULL, 10) * 1000000);
 	else if (argc == 3 && !strcmp(argv[1], "calls"))
 		printf("%" PRIu64 "\n", calls(strtoul(argv[2], NULL, 10)));
+	else if (argc == 3 && !strcmp(argv[1], "chase"))
+		return chase(strtoul(argv[2], NULL, 10));
 	else if (argc == 3 && !strcmp(argv[1], "switch"))
 		return switch_tasks(strtoul(argv[2], NULL, 10));
 	else
