@@ -3,7 +3,7 @@
 #
 # Counts, overflows and branch records to the very instruction without an operating
 # system: on each model, with each version of perfmon, and with blocks of one
-# instruction.
+# instruction. And what is executed where jumps go.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -34,6 +34,10 @@ for program in exact lbr; do
 	run $program "$program by one instruction a block" Icelake-Server-v6,pmu=on \
 		-accel tcg,one-insn-per-tb=on
 done
+run lookup 'jumps to known targets' Icelake-Server-v6,pmu=off
+run lookup 'jumps to known targets, counted' Icelake-Server-v6,pmu=on
+run lookup 'jumps to known targets by one instruction a block' Icelake-Server-v6,pmu=on \
+	-accel tcg,one-insn-per-tb=on
 for model in EPYC-Milan EPYC-Genoa EPYC-Rome,perfctr-core=off; do
 	run exact "${model/,*/ with four}" "$model,pmu=on"
 done

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Jumps whose targets are known from before, and may no longer be executed as they were: code
+ * that is mapped anew, or written, a code breakpoint, and another ring. Each target has been
+ * jumped to often, so that it is in each cache of where jumps go.
+ *
+ * Command line: turns=N of each.
+ */
+#include "bare.h"
+
+#define WINDOW	510 /* an entry of 2 MiB that maps no RAM */
+#define RF	(1u << 16)
+#define DR7_L0	1u
+#define DR6_B0	1u
+
+static uint32_t n_breakpoints, n_faults;
+
+/* Privileged, of one byte, and in a page of its own: breakpoints are looked for by page. */
+void privileged(void);
+asm(".pushsection .text\n"
+    ".balign 4096\n"
+    "privileged: cli\n"
+    "ret\n"
+    ".balign 4096\n"
+    ".popsection");
+
+bool on_trap(struct frame *f)
+{
+	uint64_t dr6;
+
+	switch (f->vector) {
+	case 1:
+		asm volatile("mov %%dr6, %0" : "=r" (dr6));
+		n_breakpoints += (dr6 & DR6_B0) && f->rip == (uintptr_t)privileged;
+		asm volatile("mov %0, %%dr6" : : "r" (0xffff0ff0ull));
+		f->rflags |= RF;
+		return true;
+	case 13:
+		n_faults += f->rip == (uintptr_t)privileged;
+		f->rip++;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Not inlined: its call and its return are the same two jumps for all tests. */
+static __attribute__((noinline)) uint32_t call(const void *f)
+{
+	uint32_t value;
+
+	asm volatile("call *%1" : "=a" (value) : "r" (f) : "memory", "cc");
+	return value;
+}
+
+static void call_often(uint64_t turns)
+{
+	while (turns--)
+		call((const void *)privileged);
+}
+
+/* mov $value, %eax; ret */
+static void write_code(uint8_t *at, uint8_t value)
+{
+	const uint8_t code[] = { 0xb8, value, 0, 0, 0, 0xc3 };
+
+	for (size_t i = 0; i < sizeof(code); i++)
+		((volatile uint8_t *)at)[i] = code[i];
+}
+
+static void reload_cr3(void)
+{
+	uint64_t cr3;
+
+	asm volatile("mov %%cr3, %0; mov %0, %%cr3" : "=r" (cr3) : : "memory");
+}
+
+/* The sum of what was returned; each page returns its number, turn about. */
+static uint64_t mapped_anew(uint32_t turns, bool by_cr3)
+{
+	static uint64_t table[512] __attribute__((aligned(4096)));
+	static uint8_t pages[2][4096] __attribute__((aligned(4096)));
+	uint8_t *const window = (uint8_t *)((uintptr_t)WINDOW << 21);
+	uint64_t sum = 0;
+
+	write_code(pages[0], 1);
+	write_code(pages[1], 2);
+	low[WINDOW] = (uintptr_t)table | 3;
+	for (uint32_t i = 0; i < turns; i++) {
+		table[0] = (uintptr_t)pages[i & 1] | 3;
+		if (by_cr3)
+			reload_cr3();
+		else
+			asm volatile("invlpg %0" : : "m" (*window) : "memory");
+		for (int again = 0; again < 3; again++)
+			sum += call(window);
+	}
+	return sum;
+}
+
+static uint64_t written(uint32_t turns)
+{
+	static uint8_t page[4096] __attribute__((aligned(4096)));
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < turns; i++) {
+		write_code(page, i & 0x7f);
+		for (int again = 0; again < 3; again++)
+			sum += call(page) == (i & 0x7f);
+	}
+	return sum;
+}
+
+static void breakpoint(bool on)
+{
+	asm volatile("mov %0, %%dr0" : : "r" (privileged));
+	asm volatile("mov %0, %%dr7" : : "r" (on ? 0x400ull | DR7_L0 : 0x400ull));
+}
+
+int main(const char *line)
+{
+	uint32_t turns = option(line, "turns", 1000) & ~1u;
+
+	expect("code mapped anew, invlpg", mapped_anew(turns, false), 9ull * turns / 2);
+	expect("code mapped anew, CR3", mapped_anew(turns, true), 9ull * turns / 2);
+	expect("code written", written(turns), 3ull * turns);
+
+	call_often(turns);
+	expect("no breakpoint", n_breakpoints, 0);
+	breakpoint(true);
+	call_often(turns);
+	expect("a breakpoint", n_breakpoints, turns);
+	breakpoint(false);
+	call_often(turns);
+	expect("a breakpoint that is gone", n_breakpoints, turns);
+
+	expect("a privileged instruction in ring 0", n_faults, 0);
+	user_call(call_often, turns);
+	expect("a privileged instruction in ring 3", n_faults, turns);
+	call_often(turns);
+	expect("a privileged instruction in ring 0 again", n_faults, turns);
+	return 0x21;
+}
