@@ -164,15 +164,19 @@ slow=$("$vpmu" run --repeat --memory 2G --as /work -- perf stat -x, -e $events .
 	sed -E 's/^([^,]*),[^,]*,([^,]*),.*/\2=\1/' | paste -sd' ')
 equal 'a slow reader' "$slow"
 
-# A directory that was filled in another order, and files with other inodes.
-lists() { "$vpmu" run --repeat --as /work "$@" -- sh -c 'ls -U; stat -c "%n %i %b %X" *' 2>&1 </dev/null; }
+# A directory that was filled in another order, and files with other inodes, of another time, and
+# with another link elsewhere, as perf's cache of what it has sampled makes of libraries.
+lists() { "$vpmu" run --repeat --as /work "$@" -- sh -c 'ls -U; stat -c "%n %i %b %h %X %Z" *' 2>&1 </dev/null; }
 fill() { for i in "$@"; do echo "$i" >"$i"; touch -d 2020-01-01 "$i"; done; }
 mkdir "$work"/{one,other}
 (cd "$work/one" && fill $(seq 1 60))
-(cd "$work/other" && fill $(seq 60 -1 1))
+(cd "$work/other" && fill $(seq 60 -1 1) && ln 7 "$work/link")
 one=$(cd "$work/one" && lists) other=$(cd "$work/other" && lists)
-case_of 'inodes and the order of directories' "$([[ $one = *60*60* ]] || echo "$one"
+case_of 'inodes, links and the order of directories' "$([[ $one = *60*60* ]] || echo "$one"
 	diff <(echo "$one") <(echo "$other") | head -n 3)"
+links=$(cd "$work/other" && "$vpmu" run --repeat -- sh -c '
+	ln 7 a; ln 7 b; rm a; stat -c %h 7; rm b; stat -c %h 7; echo >c; stat -c %h c; rm c' 2>&1 </dev/null)
+case_of 'links that the guest makes' "$([ "$links" = $'2\n1\n1' ] || echo "$links")"
 
 # Standard input from a pipe and a file, and output to a terminal and a file.
 input() { rm -f counts; "$vpmu" run --repeat -o /dev/null -- perf stat -x, -e $events -o counts sort -n 2>&1; cat counts; }
