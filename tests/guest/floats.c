@@ -33,8 +33,8 @@ static uint64_t any(void)
 /* A number of @digits fraction bits, whose exponent is near @middle or anywhere. */
 static uint64_t operand(int fraction, int exponents)
 {
-	uint64_t r = any(), mask = (1ull << fraction) - 1, bits, exponent, bias = (1u << (exponents - 1)) - 1;
-	uint64_t top = (1u << exponents) - 1;
+	uint64_t r = any(), bits, exponent;
+	uint64_t mask = (1ull << fraction) - 1, top = (1u << exponents) - 1, bias = top / 2;
 
 	switch (r & 15) {
 	case 0: /* special ones */
@@ -145,6 +145,31 @@ static uint64_t mix(uint64_t sum, uint64_t value)
 	return (sum ^ value) * 0x100000001b3ull + (value >> 29);
 }
 
+/* @mode: the rounding, and 4 if the flags are set before. */
+static void try_all(size_t i, uint32_t mode, unsigned long n, int verbose)
+{
+	const int fraction = operations[i].fraction, exponents = operations[i].exponents;
+	uint32_t control = MASKS | (mode & 3) << 13 | (mode & 4 ? FLAGS : 0), flags;
+	uint64_t sum = 0, a, b, result;
+
+	state = i + 1;
+	for (unsigned long k = 0; k < n; k++) {
+		a = operand(fraction, exponents);
+		b = operand(fraction, exponents);
+		if (is_nan(a, fraction, exponents) && is_nan(b, fraction, exponents))
+			b = 0;
+		asm volatile("ldmxcsr %0" : : "m" (control));
+		result = operations[i].f(a, b);
+		flags = mxcsr() & FLAGS;
+		sum = mix(mix(sum, result), flags);
+		if (verbose)
+			printf("%s %u %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %02x\n",
+			       operations[i].name, mode, a, b, result, flags);
+	}
+	printf("%s rounding %u flags %s: %016" PRIx64 "\n", operations[i].name, mode & 3,
+	       mode & 4 ? "set" : "clear", sum);
+}
+
 int main(int argc, char **argv)
 {
 	int verbose = argc == 3 && !strcmp(argv[1], "-v");
@@ -155,27 +180,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
-		for (uint32_t mode = 0; mode < 8; mode++) {
-			uint32_t control = MASKS | (mode & 3) << 13 | (mode & 4 ? FLAGS : 0), flags;
-			uint64_t sum = 0, a, b, result;
-
-			state = i + 1;
-			for (unsigned long k = 0; k < n; k++) {
-				a = operand(operations[i].fraction, operations[i].exponents);
-				b = operand(operations[i].fraction, operations[i].exponents);
-				if (is_nan(a, operations[i].fraction, operations[i].exponents) &&
-				    is_nan(b, operations[i].fraction, operations[i].exponents))
-					b = 0;
-				asm volatile("ldmxcsr %0" : : "m" (control));
-				result = operations[i].f(a, b);
-				flags = mxcsr() & FLAGS;
-				sum = mix(mix(sum, result), flags);
-				if (verbose)
-					printf("%s %u %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %02x\n",
-					       operations[i].name, mode, a, b, result, flags);
-			}
-			printf("%s rounding %u flags %s: %016" PRIx64 "\n", operations[i].name, mode & 3,
-			       mode & 4 ? "set" : "clear", sum);
-		}
+		for (uint32_t mode = 0; mode < 8; mode++)
+			try_all(i, mode, n, verbose);
 	return 0;
 }
