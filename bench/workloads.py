@@ -65,7 +65,7 @@ def text(words):
 def compress(folder, scale):
     words = max(1000, round(1200000 * scale))
     name = file_of(folder, f"text-{words}", lambda: text(words))
-    return ["gzip", "-9", "-k", "-f", "-v", name]
+    return ["gzip", "-9", "-k", "-f", name]
 
 
 def interpreter(_folder, scale):

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 300
 #
 # tools/guest-kernel finds Debian's kernels whichever way their packages are split, and
 # asks the network for nothing that can be no kernel. In place of an archive stand

@@ -34,7 +34,7 @@ tools/guest-kernel >/dev/null 2>&1
 # Nothing outside of $work, and of what takes long as much as shows that it works.
 shorter() {
 	sed -E "s,/tmp/vpmu\>,$work/dest,g; s/_SEQUENCES=[0-9]+/_SEQUENCES=50/
-		s#^(make bench|bench/run --rounds.*)\$#bench/run --unpatched $VPMU_QEMU --variants unpatched,two --no-costs#
+		s#^(make bench|bench/run --rounds.*)\$#bench/run --unpatched $VPMU_QEMU --variants unpatched,two --workloads awk --no-costs#
 		s,^bench/run .*,& --rounds 1 --scale 0.02,"
 }
 
