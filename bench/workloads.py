@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """The programs whose time bench/run takes: six that stand for what users run.
 
-At a scale of 1 each of them takes 2 to 6 seconds of a guest's CPU, so that translation is not
-what is measured. Their files are the same on every machine, but for the programs of the
+At a scale of 1 each of them takes about 4 to 7 seconds of a guest's CPU (from runs at 0.1 to
+0.25 on a busy machine), so that all but the compiler's time is not that of translation. Their files are the same on every machine, but for the programs of the
 distribution that read them.
 """
 import os
@@ -81,12 +81,12 @@ def chase(_folder, scale):
 
 
 def forks(_folder, scale):
-    return ["sh", "-c", FORKS % max(1, round(2000 * scale))]
+    return ["sh", "-c", FORKS % max(1, round(500 * scale))]
 
 
 def compiles(folder, scale):
     """The compiler proper: what drives it looks for it beside itself, and is copied."""
-    count = max(1, round(40 * scale))
+    count = max(1, round(25 * scale))
     name = file_of(folder, f"functions-{count}.i", lambda: "".join(
         FUNCTION % {"n": n, "odd": 2 * n + 1} for n in range(count)))
     compiler = subprocess.run([os.environ.get("CC", "cc"), "-print-prog-name=cc1"],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Jumps whose targets are known from before, and may no longer be executed as they were: code
- * that is mapped anew, or written, a code breakpoint, and another ring. Each target has been
- * jumped to often, so that it is in each cache of where jumps go.
+ * A jump's target is known from before, and may no longer be executed as it was: the code has
+ * been mapped anew or written, it has a breakpoint, or the ring is another one. Each test jumps
+ * to its target often, so that the target is in each cache of where jumps go.
  *
  * Command line: turns=N of each.
  */

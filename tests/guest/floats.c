@@ -5,9 +5,9 @@
  * that they raise, once with the flags cleared before each operation and once with all set.
  *
  *   floats N    N pairs of operands for each
- *   floats -v N the first bits too: operand, operand, result, flags
+ *   floats -v N each operation, too: both operands, the result, the flags
  *
- * Operands are integers, fractions of few digits and of many, numbers close to the limits of
+ * The operands are integers, fractions of few digits and of many, numbers close to the limits of
  * their type, denormals, infinities and NaNs. Left out is what QEMU does not do: the flag for a
  * denormal operand, and which of two NaNs is the result.
  */
@@ -30,7 +30,7 @@ static uint64_t any(void)
 	return state * 0x2545f4914f6cdd1dull;
 }
 
-/* A number of @digits fraction bits, whose exponent is near @middle or anywhere. */
+/* A number with so many bits of fraction and of exponent; a double has 52 and 11. */
 static uint64_t operand(int fraction, int exponents)
 {
 	uint64_t r = any(), bits, exponent;
@@ -92,10 +92,10 @@ static uint64_t name(uint64_t a, uint64_t b) \
 	asm volatile("movq %1, %%xmm0; " insn : "+a" (result) : "r" (a) : "xmm0"); \
 	return result; \
 }
-#define FROM_INTEGER(name, insn, shift) \
+#define FROM_INTEGER(name, insn) \
 static uint64_t name(uint64_t a, uint64_t b) \
 { \
-	uint64_t result, integer = (int64_t)a >> (b & 63) << (shift); \
+	uint64_t result, integer = (int64_t)a >> (b & 63); \
 	asm volatile("pxor %%xmm0, %%xmm0; " insn "; movq %%xmm0, %0" \
 		     : "=r" (result) : "a" (integer) : "xmm0"); \
 	return result; \
@@ -120,10 +120,10 @@ TO_INTEGER(cvttss2si32, "cvttss2si %%xmm0, %%eax")
 TO_INTEGER(cvttss2si64, "cvttss2si %%xmm0, %%rax")
 TO_INTEGER(cvtss2si32, "cvtss2si %%xmm0, %%eax")
 TO_INTEGER(cvtss2si64, "cvtss2si %%xmm0, %%rax")
-FROM_INTEGER(cvtsi2sd32, "cvtsi2sd %%eax, %%xmm0", 0)
-FROM_INTEGER(cvtsi2sd64, "cvtsi2sd %%rax, %%xmm0", 0)
-FROM_INTEGER(cvtsi2ss32, "cvtsi2ss %%eax, %%xmm0", 0)
-FROM_INTEGER(cvtsi2ss64, "cvtsi2ss %%rax, %%xmm0", 0)
+FROM_INTEGER(cvtsi2sd32, "cvtsi2sd %%eax, %%xmm0")
+FROM_INTEGER(cvtsi2sd64, "cvtsi2sd %%rax, %%xmm0")
+FROM_INTEGER(cvtsi2ss32, "cvtsi2ss %%eax, %%xmm0")
+FROM_INTEGER(cvtsi2ss64, "cvtsi2ss %%rax, %%xmm0")
 
 static const struct {
 	const char *name;
@@ -137,7 +137,7 @@ static const struct {
 	DOUBLE(cvtsd2ss), FLOAT(cvtss2sd),
 	DOUBLE(cvttsd2si32), DOUBLE(cvttsd2si64), DOUBLE(cvtsd2si32), DOUBLE(cvtsd2si64),
 	FLOAT(cvttss2si32), FLOAT(cvttss2si64), FLOAT(cvtss2si32), FLOAT(cvtss2si64),
-	DOUBLE(cvtsi2sd32), DOUBLE(cvtsi2sd64), FLOAT(cvtsi2ss32), FLOAT(cvtsi2ss64),
+	DOUBLE(cvtsi2sd32), DOUBLE(cvtsi2sd64), DOUBLE(cvtsi2ss32), DOUBLE(cvtsi2ss64),
 };
 
 static uint64_t mix(uint64_t sum, uint64_t value)
