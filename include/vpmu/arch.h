@@ -54,6 +54,10 @@ struct vpmu_arch_config {
 					   only what the guest does, as with KVM's own PMU */
 	uint8_t physical_bits;          /* width of physical addresses, 32 to 52: wider ones
 					   fault in PEBS_BASE; 0: 52 */
+	bool lbr_elsewhere;             /* the embedder has the branch records of the legacy
+					   format in capabilities: their registers are not this
+					   PMU's, which says by ops->set_debugctl when to
+					   record */
 };
 
 struct vpmu_cpuid {

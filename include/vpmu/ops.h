@@ -18,6 +18,7 @@
  *	                                                        vCPUs
  *	records        set_lbr                                  branch records
  *	               finish_lbr                               their predictions and cycles
+ *	               set_debugctl                             branch records that are elsewhere
  *	               set_sampling, get_sample                 PEBS
  *	               set_load_latency                         PEBS' load latency
  *	trace          trace, traced                            a trace
@@ -192,6 +193,14 @@ struct vpmu_ops {
 	 * the engine knows neither.
 	 */
 	void (*finish_lbr)(void *ctx, struct vpmu_lbr_entry *const *entries, unsigned int n);
+
+	/*
+	 * The embedder has the vCPU's branch records (vpmu_arch_config.lbr_elsewhere). @bits:
+	 * VPMU_DEBUGCTL_LBR if branches are to be recorded from now on, and
+	 * VPMU_DEBUGCTL_FREEZE_LBRS if an overflow is to end that; at first 0. Called when that
+	 * changes; may not block. NULL: lbr_elsewhere is refused.
+	 */
+	void (*set_debugctl)(void *ctx, uint64_t bits);
 
 	/* ---- trace ---- */
 

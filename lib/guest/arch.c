@@ -213,6 +213,9 @@ static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *p
 	uint64_t asked = cfg->capabilities & VPMU_CAP_LBR;
 
 	plan->lbr = (uint8_t)arch_lbr_kind(cfg->model, cfg->capabilities);
+	if (cfg->lbr_elsewhere && (plan->lbr != ARCH_LBR_LEGACY || !plan->ops.set_debugctl))
+		return arch_refuse(err, -VPMU_EINVAL, "lbr_elsewhere, with a legacy format and "
+				   "ops->set_debugctl", asked, 0);
 	if (!plan->lbr)
 		return 0;
 	if (cfg->model->vendor == VPMU_VENDOR_AMD) {
@@ -224,6 +227,10 @@ static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *p
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "format of branch records, limited by the model",
 				   asked, cfg->model->capabilities & VPMU_CAP_LBR);
+	}
+	if (cfg->lbr_elsewhere) {
+		plan->lbr = ARCH_LBR_NONE;
+		return 0;
 	}
 	if (!arch_lbr_possible(cfg->provider, &plan->ops))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
@@ -462,6 +469,17 @@ static void arch_resolve_loss(struct vpmu_arch *v, const struct vpmu_arch_config
 	v->has[ARCH_HAS_LOSS_LBR] = v->lbr.kind != ARCH_LBR_NONE;
 }
 
+#define ARCH_LBR_REGISTERS \
+	(1ull << ARCH_HAS_LBR | 1ull << ARCH_HAS_LBR_OLD | 1ull << ARCH_HAS_LBR_INFO | \
+	 1ull << ARCH_HAS_LBR_SELECT | 1ull << ARCH_HAS_LBR_TOS)
+
+static void arch_resolve_lbr_elsewhere(struct vpmu_arch *v)
+{
+	v->known &= ~ARCH_LBR_REGISTERS;
+	v->lbr.elsewhere = true;
+	v->valid.debugctl |= VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_FREEZE_LBRS;
+}
+
 static void arch_resolve_lbr(struct vpmu_arch *v, enum arch_lbr_kind kind)
 {
 	v->lbr.kind = kind;
@@ -504,6 +522,8 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 		arch_resolve_masks(v);
 		arch_resolve_behaviour(v);
 		arch_resolve_v6(v);
+		if (cfg->lbr_elsewhere)
+			arch_resolve_lbr_elsewhere(v);
 		arch_resolve_lbr(v, plan.lbr);
 		arch_pebs_resolve(v, cfg);
 		arch_extra_resolve(v);

@@ -154,15 +154,27 @@ static void lbr_demand(struct vpmu_arch *v, bool on)
 		(void)v->ops.set_lbr(v->ctx, on);
 }
 
+/* The embedder of branch records that are elsewhere. */
+static void lbr_have_recorded(struct vpmu_arch *v, uint64_t bits)
+{
+	if (bits == v->lbr.told)
+		return;
+	v->lbr.told = bits;
+	v->ops.set_debugctl(v->ctx, bits);
+}
+
 void arch_lbr_apply(struct vpmu_arch *v)
 {
 	struct vpmu_lbr *l = v->lbr.stack;
+	bool frozen = v->lbr.smm || v->r.status & VPMU_STATUS_LBR_FRZ;
 
+	if (v->lbr.elsewhere)
+		lbr_have_recorded(v, frozen ? 0 : v->r.debugctl &
+				     (VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_FREEZE_LBRS));
 	if (!v->lbr.kind)
 		return;
 	arch_lbr_finish(v);
-	if (!lbr_enabled(v) || !v->lbr.owned || v->lbr.smm ||
-	    v->r.status & VPMU_STATUS_LBR_FRZ) {
+	if (!lbr_enabled(v) || !v->lbr.owned || frozen) {
 		vpmu_lbr_stop(l, VPMU_LBR_ARCH);
 		return;
 	}
@@ -317,7 +329,7 @@ bool arch_lbr_slice(struct vpmu_arch *v)
 
 bool arch_lbr_lost(const struct vpmu_arch *v)
 {
-	return lbr_enabled(v) && !v->lbr.owned;
+	return v->lbr.kind && lbr_enabled(v) && !v->lbr.owned;
 }
 
 void arch_lbr_regain(struct vpmu_arch *v)
@@ -333,6 +345,8 @@ void arch_lbr_reset(struct vpmu_arch *v, bool init)
 {
 	struct arch_lbr *b = &v->lbr;
 
+	if (b->elsewhere)
+		lbr_have_recorded(v, 0);
 	if (!b->kind)
 		return;
 	if (init) {
@@ -772,8 +786,10 @@ void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool clai
 {
 	uint64_t flags = (claimed ? LBR_MADE : 0) | (v->lbr.used ? LBR_USED : 0);
 
-	if (!v->lbr.kind)
+	if (!v->lbr.kind) {
+		arch_lbr_apply(v);
 		return;
+	}
 	if (c) {
 		flags = 0;
 		arch_lbr_reset(v, false);

@@ -21,6 +21,8 @@ enum arch_lbr_kind {
 struct arch_lbr {
 	uint8_t kind;          /* enum arch_lbr_kind; the first seven are resolved at init */
 	uint8_t depth;         /* entries that the guest sees, a power of two */
+	bool elsewhere;        /* the embedder has them; @kind is none */
+	uint64_t told;         /* ... bits of DEBUGCTL that it was last told */
 	uint64_t valid;        /* bits of ctl */
 	uint64_t address;      /* bits of FROM that are address; the rest reads 0 */
 	uint64_t info;         /* bits of an entry's info that are kept */

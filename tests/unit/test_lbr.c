@@ -34,6 +34,15 @@ static struct machine *machine_of(const struct vpmu_model *model, int version);
 
 /* An engine that knows predictions: all of its entries were mispredicted, and took 7 cycles. */
 static bool knows;
+static bool elsewhere;
+static uint64_t outside; /* what ops->set_debugctl was told last */
+
+static void set_debugctl(void *ctx, uint64_t bits)
+{
+	(void)ctx;
+	assert_int_not_equal(bits, outside);
+	outside = bits;
+}
 
 static void finish(void *ctx, struct vpmu_lbr_entry *const *entries, unsigned int n)
 {
@@ -79,6 +88,8 @@ static struct machine *machine_of(const struct vpmu_model *model, int version)
 	cfg.ops = &m->script.ops;
 	cfg.ctx = &m->script;
 	cfg.cpuid_base = 0x40000100;
+	cfg.lbr_elsewhere = elsewhere;
+	m->script.ops.set_debugctl = elsewhere ? set_debugctl : NULL;
 	assert_int_equal(vpmu_arch_size(&cfg, &size, &err), 0);
 	m->v = test_malloc(size);
 	assert_int_equal(vpmu_arch_init(m->v, &cfg, &err), 0);
@@ -838,9 +849,104 @@ static void test_pmi(void **state)
 	machine_free(m);
 }
 
+/* Recording ends at a PMI, and goes on when the status is acknowledged or DEBUGCTL is written. */
+static void test_elsewhere_freezes(void **state)
+{
+	static const int versions[] = { 2, 4, 5 };
+	struct machine *m;
+
+	(void)state;
+	for (unsigned int i = 0; i < COUNT_OF(versions); i++) {
+		elsewhere = true;
+		m = machine_new(106, versions[i]);
+		elsewhere = false;
+		wr(m, DEBUGCTL, 1 | 1 << 11);
+		assert_int_equal(outside, 1 | 1 << 11);
+		wr(m, 0x4c1, UINT64_MAX >> 16);
+		wr(m, 0x186, 0x5300c0); /* instructions, with PMI */
+		wr(m, 0x38f, 1);
+		vpmu_script_run(&m->script, VPMU_BANK_USER, 1);
+		assert_int_equal(m->script.n_pmi, 1);
+		assert_int_equal(outside & 1, 0);
+		assert_int_equal(rd(m, DEBUGCTL) & 1, versions[i] >= 4);
+		if (versions[i] >= 4)
+			wr(m, RESET, rd(m, STATUS));
+		else
+			wr(m, DEBUGCTL, 1 | 1 << 11);
+		assert_int_equal(outside, 1 | 1 << 11);
+		wr(m, 0x186, 0);
+		vpmu_arch_reset(m->v, versions[i] == 2);
+		assert_int_equal(outside, 0);
+		machine_free(m);
+	}
+}
+
+/* A state that is loaded says whether to record. */
+static void test_elsewhere_moves(void **state)
+{
+	struct machine *m, *to;
+	uint8_t saved[8192];
+	size_t bytes;
+
+	(void)state;
+	elsewhere = true;
+	m = machine_new(106, 0);
+	to = machine_new(106, 0);
+	elsewhere = false;
+	wr(m, DEBUGCTL, 1);
+	assert_int_equal(vpmu_arch_save(m->v, saved, sizeof(saved), &bytes), 0);
+	wr(m, DEBUGCTL, 0);
+	assert_int_equal(outside, 0);
+	assert_int_equal(vpmu_arch_load(to->v, saved, bytes), 0);
+	assert_int_equal(outside, 1);
+	assert_int_equal(rd(to, DEBUGCTL), 1);
+	wr(to, DEBUGCTL, 0);
+	machine_free(m);
+	machine_free(to);
+}
+
+/* The embedder has the legacy records, and this PMU no part in them but when to record. */
+static void test_elsewhere(void **state)
+{
+	static const uint32_t registers[] = { SELECT, TOS, 0x680, 0x69f, 0x6c0, 0xdc0, 0x40, 0x60 };
+	struct vpmu_arch_config cfg = { .size = sizeof(cfg), .lbr_elsewhere = true };
+	struct machine *m;
+	struct vpmu_error err;
+	uint64_t value;
+	size_t size;
+
+	(void)state;
+	elsewhere = true;
+	m = machine_new(106, 0);
+	elsewhere = false;
+	assert_int_equal(rd(m, 0x345) & VPMU_CAP_LBR, VPMU_CAP_LBR_INFO);
+	for (unsigned int i = 0; i < COUNT_OF(registers); i++) {
+		assert_false(vpmu_arch_knows(m->v, registers[i]));
+		assert_int_equal(vpmu_arch_rdmsr(m->v, registers[i], &value), VPMU_NOT_MINE);
+	}
+	wr(m, DEBUGCTL, 1 | 1 << 12);
+	assert_int_equal(rd(m, DEBUGCTL), 1 | 1 << 12);
+	assert_int_equal(outside, 1);
+	assert_false(m->script.record);
+	wr(m, DEBUGCTL, 0);
+	faults(m, 0x14ce, 1);
+	cfg.provider = &m->vcpu.provider;
+	cfg.ops = &m->script.ops;
+	cfg.ctx = &m->script;
+	cfg.n_fixed = -1;
+	cfg.model = vpmu_model_find(VPMU_VENDOR_INTEL, 6, 143);
+	cfg.capabilities = cfg.model->capabilities;
+	assert_int_equal(vpmu_arch_size(&cfg, &size, &err), -VPMU_EINVAL);
+	cfg.capabilities = 0;
+	assert_int_equal(vpmu_arch_size(&cfg, &size, &err), -VPMU_EINVAL);
+	machine_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_elsewhere_freezes), cmocka_unit_test(test_elsewhere_moves),
 		cmocka_unit_test(test_old), cmocka_unit_test(test_amd),
 		cmocka_unit_test(test_not_owned), cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_lost_by_loading), cmocka_unit_test(test_pmi),
