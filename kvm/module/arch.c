@@ -36,12 +36,18 @@ static struct x86_pmu_capability vk_host;
 
 DEFINE_STATIC_CALL_NULL(vk_kvm_deliver_pmi, vk_void_fn);
 DEFINE_STATIC_CALL_NULL(vk_kvm_process_nmi, vk_void_fn);
+DEFINE_STATIC_CALL_NULL(vk_kvm_pmu_knows, vk_pmu_knows_fn);
+DEFINE_STATIC_CALL_NULL(vk_kvm_pmu_get, vk_pmu_msr_fn);
+DEFINE_STATIC_CALL_NULL(vk_kvm_pmu_set, vk_pmu_msr_fn);
 DEFINE_STATIC_CALL_NULL(vk_kvm_get_cpl, vk_int_fn);
 DEFINE_STATIC_CALL_NULL(vk_kvm_cache_reg, vk_cache_reg_fn);
 
 static const struct vk_function vk_arch_functions[] = {
 	VK_FUNCTION(vk_kvm_deliver_pmi, "kvm_pmu_deliver_pmi", "v"),
 	VK_FUNCTION(vk_kvm_process_nmi, "process_nmi", "v"),
+	VK_FUNCTION(vk_kvm_pmu_knows, "kvm_pmu_is_valid_msr", "vi"),
+	VK_FUNCTION(vk_kvm_pmu_get, "kvm_pmu_get_msr", "vm"),
+	VK_FUNCTION(vk_kvm_pmu_set, "kvm_pmu_set_msr", "vm"),
 };
 
 /* Hooks of the library */
@@ -170,14 +176,26 @@ bool vk_arch_fits(struct kvm_vcpu *vcpu, struct vpmu_error *why)
 	return !why->what;
 }
 
+/* KVM's own PMU has it no longer. No other thread can find @c yet. */
+static void vk_take_over(struct vk_vcpu *c, const struct vk_own *own)
+{
+	unsigned int i;
+
+	vk_own_clear(c->vcpu, own);
+	for (i = 0; i < own->n; i++)
+		(void)vk_vendor->host_wrmsr(c, own->msr[i].index, own->msr[i].value);
+}
+
 int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 {
 	struct vpmu_arch_config cfg = vk_arch_config(c->vm->arch, &c->perf.provider, c);
 	struct vpmu_arch *arch;
+	struct vk_own own;
 	size_t bytes;
 
 	if (!vk_arch_fits(c->vcpu, why))
 		return -EINVAL;
+	vk_own_find(c->vcpu, vk_vendor, &own); /* what follows may have KVM forget it */
 	c->perf.provider.model = &vk_arch_model;
 	c->perf.emulates = true;
 	cfg.cpuid_base = vk_free_leaves(c->vcpu);
@@ -192,6 +210,7 @@ int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 	}
 	c->arch = arch;
 	vk_set_misc_enable(c);
+	vk_take_over(c, &own);
 	return 0;
 }
 

@@ -8,6 +8,9 @@
 /* Found when the module is loaded. */
 DECLARE_STATIC_CALL(vk_kvm_deliver_pmi, vk_void_fn);
 DECLARE_STATIC_CALL(vk_kvm_process_nmi, vk_void_fn);
+DECLARE_STATIC_CALL(vk_kvm_pmu_knows, vk_pmu_knows_fn);
+DECLARE_STATIC_CALL(vk_kvm_pmu_get, vk_pmu_msr_fn);
+DECLARE_STATIC_CALL(vk_kvm_pmu_set, vk_pmu_msr_fn);
 
 /* Found by vk_vendor.functions. The second is none on AMD's hosts. */
 DECLARE_STATIC_CALL(vk_kvm_get_cpl, vk_int_fn);

@@ -51,6 +51,12 @@ static enum vpmu_result vk_amd_host_wrmsr(struct vk_vcpu *c, u32 index, u64 valu
 	}
 }
 
+/* KVM's guests have the second ones alone if their CPU has no PerfCtrExtCore. */
+static const struct vk_msrs vk_amd_msrs[] = {
+	{ VPMU_MSR_AMD_PERF_CTL0, 12 }, { VPMU_MSR_K7_EVTSEL0, 8 },
+	{ VPMU_MSR_AMD_GLOBAL_STATUS, 1 }, { },
+};
+
 static u64 vk_amd_guest_value(const struct vk_vcpu *c, const struct msr_data *msr)
 {
 	return msr->data;
@@ -85,6 +91,8 @@ const struct vk_vendor vk_amd = {
 	.find_host = vk_amd_find_host,
 	.most = vk_amd_most,
 	.host_wrmsr = vk_amd_host_wrmsr,
+	.msrs = vk_amd_msrs,
+	.global_ctrl = VPMU_MSR_AMD_GLOBAL_CTRL,
 	.guest_value = vk_amd_guest_value,
 	.cpuid = vk_amd_cpuid,
 };

@@ -75,6 +75,12 @@ static enum vpmu_result vk_intel_host_wrmsr(struct vk_vcpu *c, u32 index, u64 va
 	}
 }
 
+static const struct vk_msrs vk_intel_msrs[] = {
+	{ VPMU_MSR_PERFEVTSEL0, 18 }, { VPMU_MSR_PMC0, 18 },
+	{ VPMU_MSR_FIXED_CTR_CTRL, 1 }, { VPMU_MSR_FIXED_CTR0, 3 },
+	{ VPMU_MSR_GLOBAL_STATUS, 1 }, { },
+};
+
 /*
  * KVM loads GLOBAL_CTRL at entries to a guest's guest and at its exits, from fields that it
  * has checked against its own number of counters; it warns if it is refused.
@@ -187,6 +193,8 @@ const struct vk_vendor vk_intel = {
 	.find_host = vk_intel_find_host,
 	.most = vk_intel_most,
 	.host_wrmsr = vk_intel_host_wrmsr,
+	.msrs = vk_intel_msrs,
+	.global_ctrl = VPMU_MSR_GLOBAL_CTRL,
 	.guest_value = vk_intel_guest_value,
 	.cpuid = vk_intel_cpuid,
 };

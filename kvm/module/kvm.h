@@ -23,6 +23,8 @@ typedef void vk_kick_fn(struct kvm_vcpu *vcpu, bool wait);
 typedef void vk_cache_reg_fn(struct kvm_vcpu *vcpu, enum kvm_reg reg);
 typedef int vk_any_get_fn(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host);
 typedef int vk_any_set_fn(struct kvm_vcpu *vcpu, u32 index, u64 data, bool host);
+typedef bool vk_pmu_knows_fn(struct kvm_vcpu *vcpu, u32 index);
+typedef int vk_pmu_msr_fn(struct kvm_vcpu *vcpu, struct msr_data *msr);
 
 /* Found when the module is loaded. */
 DECLARE_STATIC_CALL(vk_kvm_emulate_hypercall, vk_int_fn);

@@ -111,6 +111,11 @@ struct vk_arch {
 	u64 capabilities;
 };
 
+/* @n registers from @first on; none: the end of a table. */
+struct vk_msrs {
+	u32 first, n;
+};
+
 /* AMD's and Intel's PMUs differ in these. */
 struct vk_vendor {
 	const struct vk_function *functions; /* of KVM, found once there is a VM */
@@ -126,6 +131,9 @@ struct vk_vendor {
 		     const struct vpmu_model *m);
 	/* A VMM writes an MSR. Under vk_perf.lock. */
 	enum vpmu_result (*host_wrmsr)(struct vk_vcpu *c, u32 index, u64 value);
+	/* What KVM's own PMU may have of a restored guest's, besides GLOBAL_CTRL. */
+	const struct vk_msrs *msrs;
+	u32 global_ctrl;
 	/* The value that a guest's write has. */
 	u64 (*guest_value)(const struct vk_vcpu *c, const struct msr_data *msr);
 	/* Adds to a leaf what vpmu_arch_cpuid() leaves to its caller. */
@@ -479,6 +487,18 @@ void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *
 
 /** KVM has executed an instruction. Does not sleep; perhaps with interrupts off. */
 void vk_arch_emulated(struct vk_vcpu *c, bool branch);
+
+/* arch_handover.c: what the VMM has written to KVM's own PMU. vcpu->mutex is held; may sleep. */
+struct vk_own {
+	unsigned int n;
+	struct {
+		u32 index;
+		u64 value;
+	} msr[42]; /* the most that vk_vendor.msrs has, and GLOBAL_CTRL */
+};
+
+void vk_own_find(struct kvm_vcpu *vcpu, const struct vk_vendor *vendor, struct vk_own *own);
+void vk_own_clear(struct kvm_vcpu *vcpu, const struct vk_own *own);
 
 /* arch_hook.c */
 

@@ -4,12 +4,12 @@
  * is moved from one VMM to another. A loop's count follows from those of two short ones:
  * without an overflow, and with one, whose handler is counted too.
  *
- * Command line: turns=N of each long loop, of two instructions each; rounds=N of these.
+ * Command line: turns=N of each long loop, of two instructions each; rounds=N of these;
+ * overflows=N of each.
  */
 #include "bare.h"
 
 #define SHORT	100000u
-#define OVERFLOWS 8
 #define WIDTH	0xffffffffffffull
 
 /* Counter 0 counts instructions; counter 1 does, too, and overflows. */
@@ -78,6 +78,7 @@ static uint64_t loop(uint64_t turns, uint64_t after)
 int main(const char *line)
 {
 	uint64_t turns = option(line, "turns", 10000000), rounds = option(line, "rounds", 1);
+	uint64_t overflows = option(line, "overflows", 8), after = 2 * turns / overflows;
 	uint64_t none, one, all;
 
 	if (!version_2()) {
@@ -94,9 +95,10 @@ int main(const char *line)
 	one = loop(SHORT, SHORT + SHORT / 2);
 	expect("an overflow before", n_nmis, 1);
 	while (rounds--) {
-		all = loop(turns, 2 * turns / OVERFLOWS - SHORT);
-		expect("count", all, none + 2 * (turns - SHORT) + OVERFLOWS * (one - none));
-		expect("NMIs", n_nmis, OVERFLOWS);
+		/* The loop ends in the middle between the last one and the next. */
+		all = loop(turns, after - after / overflows / 2);
+		expect("count", all, none + 2 * (turns - SHORT) + overflows * (one - none));
+		expect("NMIs", n_nmis, overflows);
 		quiet = true;
 	}
 	return 0x21;

@@ -398,7 +398,7 @@ t_carried() {
 		"$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults -no-user-config \
 		-display none -machine pc -bios qboot.rom -m 64 -accel kvm -cpu host,migratable=off \
 		-device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/carried" \
-		-append "turns=300000000 rounds=$MOVES" >carried.out 2>&1 || status=$?
+		-append "turns=300000000 overflows=1000 rounds=$MOVES" >carried.out 2>&1 || status=$?
 	grep -aE '^(ok|not ok) ' carried.out | sed -E 's,^(ok|not ok) ,\1 carried/,'
 	check "carried/$MOVES moves" "$([ $status = 67 ] && [ "$(sed -n 's/^moved //p' carried.out)" = "$MOVES" ] ||
 		echo "status $status: $(tail -n 2 carried.out | tr -d '\0')")"

@@ -503,6 +503,28 @@ static const char *t_host(void)
 	return NULL;
 }
 
+/* A VMM that restores a guest writes its MSRs before it enters it for the first time. */
+static const char *t_restored(void)
+{
+	struct vmm_vcpu *v = &given(1)->vcpu[0];
+	const uint32_t ctr = pmu->intel ? VPMU_MSR_PMC0 : CTR(0);
+	uint64_t value;
+
+	CHECK(vmm_set_msr(v, CTL(1), INSTRUCTIONS), 0);
+	CHECK(vmm_set_msr(v, ctr + pmu->step, 1000000), 0);
+	if (pmu->intel)
+		CHECK(vmm_set_msr(v, GLOBAL, 2), 0);
+	CHECK(vmm_loop(v, 1000), 0);
+	CHECK(vmm_get_msr(v, CTL(1), &value), 0);
+	CHECK(value, INSTRUCTIONS);
+	CHECK(vmm_get_msr(v, CTR(1), &value), 0);
+	CHECK(value, 1002000); /* as in "host's MSRs", without the OUT before the loop */
+	if (pmu->intel)
+		CHECK(msr(v, GLOBAL), 2);
+	vmm_free(v->vm);
+	return NULL;
+}
+
 static const char *t_faults(void)
 {
 	struct vmm_vcpu *v = &given(1)->vcpu[0];
@@ -679,6 +701,7 @@ static const struct {
 	{ "late", t_late, false, false },
 	{ "filter", t_filter, false, false },
 	{ "host's MSRs", t_host, false, false },
+	{ "restored", t_restored, false, false },
 	{ "faults", t_faults, false, false },
 	{ "pool", t_pool, false, false },
 	{ "reset", t_reset, false, false },
