@@ -69,10 +69,19 @@ static void vk_raise_pmi(void *ctx, bool mask)
 	static_call(vk_kvm_process_nmi)(c->vcpu);
 }
 
+static void vk_set_debugctl(void *ctx, uint64_t bits)
+{
+	struct vk_vcpu *c = ctx;
+
+	WRITE_ONCE(c->lbr_bits, bits);
+	vk_vendor->settle_lbr(c);
+}
+
 static const struct vpmu_ops vk_arch_ops = {
 	.size = sizeof(vk_arch_ops),
 	.kick = vk_kick,
 	.raise_pmi = vk_raise_pmi,
+	.set_debugctl = vk_set_debugctl,
 	.trace = vk_stats_trace,
 	.traced = VK_STATS_TRACED,
 };
@@ -89,6 +98,7 @@ static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vp
 		.n_gp = a->n_gp,
 		.n_fixed = a->n_fixed,
 		.capabilities = a->capabilities,
+		.lbr_elsewhere = a->capabilities & VPMU_CAP_LBR,
 		.provider = p,
 		.ops = &vk_arch_ops,
 		.ctx = ctx,
@@ -195,10 +205,14 @@ int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 
 	if (!vk_arch_fits(c->vcpu, why))
 		return -EINVAL;
-	vk_own_find(c->vcpu, vk_vendor, &own); /* what follows may have KVM forget it */
+	vk_own_find(c->vcpu, vk_vendor, &own); /* KVM may forget it below */
 	c->perf.provider.model = &vk_arch_model;
 	c->perf.emulates = true;
 	cfg.cpuid_base = vk_free_leaves(c->vcpu);
+	if (cfg.lbr_elsewhere && !vk_vendor->has_lbr(c->vcpu, cfg.capabilities & VPMU_CAP_LBR)) {
+		cfg.capabilities &= ~VPMU_CAP_LBR;
+		cfg.lbr_elsewhere = false;
+	}
 	if (vpmu_arch_size(&cfg, &bytes, why))
 		return -EINVAL;
 	arch = vk_fails() ? NULL : kvzalloc(bytes, GFP_KERNEL_ACCOUNT);
@@ -231,7 +245,8 @@ static bool vk_was_reset(const struct vk_vcpu *c)
 bool vk_arch_due(const struct vk_vcpu *c)
 {
 	return vk_filter_due(c->vm) || c->filter_changes != READ_ONCE(c->vm->filter_changes) ||
-	       vk_was_reset(c) || READ_ONCE(c->init);
+	       vk_was_reset(c) || READ_ONCE(c->init) ||
+	       READ_ONCE(c->lbr_bits) != READ_ONCE(c->lbr_set);
 }
 
 bool vk_arch_quiet(const struct kvm_vcpu *vcpu)
@@ -319,6 +334,8 @@ bool vk_arch_serve(struct vk_vcpu *c, int why)
 		vk_set_misc_enable(c);
 	}
 	vk_heed_init(c);
+	if (vk_vendor->settle_lbr)
+		vk_vendor->settle_lbr(c);
 	vk_note_paging(c);
 	vk_arch_heed_filter(c);
 	vk_perf_settle(&c->perf);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The architectural PMU of a vCPU: what is Intel's. Of PERF_CAPABILITIES it offers writes of
- * whole counters. PEBS, branch records and topdown metrics cannot be had from perf by a
+ * whole counters, and branch records. PEBS and topdown metrics cannot be had from perf by a
  * module, and are not enumerated.
+ *
+ * Branch records stay KVM's own, since no event of perf's records in guest mode: VM entry loads
+ * the guest's DEBUGCTL, and while the guest records KVM hands it the registers themselves.
  *
  * KVM answers two MSRs before it asks its PMU, so these are taken from it here:
  *
  *	IA32_PERF_CAPABILITIES  The guest reads ours. Its VMM goes on to write KVM's.
- *	IA32_DEBUGCTL           Bits 2 (bus locks) and 15 (RTM) are KVM's, all others ours.
+ *	IA32_DEBUGCTL           Bits 2 (bus locks) and 15 (RTM) are KVM's, all others ours. KVM
+ *	                        is told of bits 0 and 11 as arch_lbr.c of the library has them.
  */
 #include <linux/module.h>
 #include <linux/perf_event.h>
@@ -33,9 +37,15 @@ static bool vk_intel_is(u32 ebx)
 	return ebx == 0x756e6547; /* "Genu" */
 }
 
+/* The host's records have the format that its CPU says, whatever its model. */
 static const char *vk_intel_find_host(const struct x86_pmu_capability *host,
 				      struct vpmu_model *m)
 {
+	u32 caps = 0, high;
+
+	if (boot_cpu_has(X86_FEATURE_PDCM))
+		(void)rdmsr_safe(VPMU_MSR_PERF_CAPABILITIES, &caps, &high);
+	m->capabilities = (m->capabilities & ~VPMU_CAP_LBR) | (caps & VPMU_CAP_LBR);
 	return host->version < 2 ?
 		"this host's CPUs have architectural perfmon of version 1, or none" : NULL;
 }
@@ -45,7 +55,9 @@ static void vk_intel_most(struct vk_arch *most, const struct x86_pmu_capability 
 			  const struct vpmu_model *m)
 {
 	most->version = min(5, (int)m->version);
-	most->capabilities = m->capabilities & VPMU_CAP_FULL_WIDTH;
+	most->capabilities = m->capabilities & (VPMU_CAP_FULL_WIDTH | VPMU_CAP_LBR);
+	if ((most->capabilities & VPMU_CAP_LBR) == VPMU_CAP_LBR_ARCH)
+		most->capabilities &= ~VPMU_CAP_LBR;
 	most->n_gp = min(host->num_counters_gp, (int)m->n_gp);
 	most->n_fixed = min3(host->num_counters_fixed, (int)m->n_fixed, 3);
 }
@@ -82,6 +94,26 @@ static const struct vk_msrs vk_intel_msrs[] = {
 };
 
 /*
+ * KVM has branch records for guests whose CPU is the host's model, in the host's format, and no
+ * architectural ones. Few VMMs ask for them: we do.
+ */
+static bool vk_intel_has_lbr(struct kvm_vcpu *vcpu, u64 format)
+{
+	u64 caps;
+
+	if (static_call(vk_kvm_get_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, &caps, true))
+		return false;
+	if ((caps & VPMU_CAP_LBR) == format)
+		return static_call(vk_kvm_pmu_knows)(vcpu, VPMU_MSR_LBR_TOS);
+	if (static_call(vk_kvm_set_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, caps | format, true))
+		return false;
+	if (static_call(vk_kvm_pmu_knows)(vcpu, VPMU_MSR_LBR_TOS))
+		return true;
+	(void)static_call(vk_kvm_set_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, caps, true);
+	return false;
+}
+
+/*
  * KVM loads GLOBAL_CTRL at entries to a guest's guest and at its exits, from fields that it
  * has checked against its own number of counters; it warns if it is refused.
  */
@@ -100,9 +132,28 @@ static void vk_intel_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid 
 		regs->eax = max(regs->eax, 0xau);
 }
 
-/* In place of KVM's functions */
+/* In place of KVM's functions. DEBUGCTL's bits 2 and 15 are KVM's. */
 
 #define VK_DEBUGCTL_KVM	(BIT_ULL(2) | BIT_ULL(15))
+
+/* KVM's bits, and those that let it record: the CPU's, while the guest runs. */
+static int vk_debugctl_set(struct vk_vcpu *c, u64 kvms, bool host)
+{
+	c->lbr_set = c->lbr_bits;
+	return static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_DEBUGCTL, kvms | c->lbr_set, host);
+}
+
+/* Only while the vCPU is loaded can KVM reach what the CPU loads. */
+static void vk_intel_settle_lbr(struct vk_vcpu *c)
+{
+	u64 data;
+
+	if (c->lbr_set == c->lbr_bits || !c->vcpu ||
+	    static_call(vk_kvm_running_vcpu)() != c->vcpu)
+		return;
+	if (!static_call(vk_kvm_get_any)(c->vcpu, VPMU_MSR_DEBUGCTL, &data, true))
+		(void)vk_debugctl_set(c, data & VK_DEBUGCTL_KVM, true);
+}
 
 static int vk_debugctl_read(struct vk_vcpu *c, u64 *data, bool host)
 {
@@ -123,7 +174,7 @@ static int vk_debugctl_write(struct vk_vcpu *c, u64 data, bool host)
 	msr.data = data & ~VK_DEBUGCTL_KVM;
 	if (vk_arch_rdmsr(c, &old) || vk_arch_wrmsr(c, &msr))
 		return 1;
-	if (!static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_DEBUGCTL, data & VK_DEBUGCTL_KVM, host))
+	if (!vk_debugctl_set(c, data & VK_DEBUGCTL_KVM, host))
 		return 0;
 	(void)vk_arch_wrmsr(c, &old);
 	return 1;
@@ -193,6 +244,8 @@ const struct vk_vendor vk_intel = {
 	.find_host = vk_intel_find_host,
 	.most = vk_intel_most,
 	.host_wrmsr = vk_intel_host_wrmsr,
+	.has_lbr = vk_intel_has_lbr,
+	.settle_lbr = vk_intel_settle_lbr,
 	.msrs = vk_intel_msrs,
 	.global_ctrl = VPMU_MSR_GLOBAL_CTRL,
 	.guest_value = vk_intel_guest_value,

@@ -131,9 +131,13 @@ struct vk_vendor {
 		     const struct vpmu_model *m);
 	/* A VMM writes an MSR. Under vk_perf.lock. */
 	enum vpmu_result (*host_wrmsr)(struct vk_vcpu *c, u32 index, u64 value);
-	/* What KVM's own PMU may have of a restored guest's, besides GLOBAL_CTRL. */
+	/* The registers that KVM's own PMU may have of a restored guest's, besides GLOBAL_CTRL. */
 	const struct vk_msrs *msrs;
 	u32 global_ctrl;
+	/* Can KVM's own PMU have this guest's branch records? NULL, as the next: for none. */
+	bool (*has_lbr)(struct kvm_vcpu *vcpu, u64 format);
+	/* Have KVM record as vk_vcpu.lbr_bits says, now or in the next service. */
+	void (*settle_lbr)(struct vk_vcpu *c);
 	/* The value that a guest's write has. */
 	u64 (*guest_value)(const struct vk_vcpu *c, const struct msr_data *msr);
 	/* Adds to a leaf what vpmu_arch_cpuid() leaves to its caller. */
@@ -158,6 +162,7 @@ struct vk_vcpu {
 	struct vpmu_pv *pv;          /* one of both is NULL: a guest has one PMU */
 	struct vpmu_arch *arch;
 	struct vk_arch_filter *filter; /* in force for arch; NULL: none */
+	u64 lbr_bits, lbr_set;       /* bits of DEBUGCTL: as KVM is to have them, and has them */
 	struct rcu_head rcu;
 	/* Statistics for debugfs; each has a single writer. */
 	u64 n_calls, n_services, n_nmis;

@@ -35,7 +35,7 @@ static struct machine *machine_of(const struct vpmu_model *model, int version);
 /* An engine that knows predictions: all of its entries were mispredicted, and took 7 cycles. */
 static bool knows;
 static bool elsewhere;
-static uint64_t outside; /* what ops->set_debugctl was told last */
+static uint64_t outside; /* the last argument of ops->set_debugctl */
 
 static void set_debugctl(void *ctx, uint64_t bits)
 {

@@ -77,15 +77,27 @@ static char why[300];
 			FAIL("line %d: %s", __LINE__, strdup(wrong_));	\
 	} while (0)
 
-static struct vmm *given(unsigned int n_vcpus)
+/* @capabilities: 0 for all that there are. */
+static struct vmm *given_of(unsigned int n_vcpus, uint64_t capabilities)
 {
 	struct vmm *vm = vmm_new(n_vcpus, 0);
-	struct vpmu_kvm_arch a = { 0 };
+	struct vpmu_kvm_arch a = { .capabilities = capabilities };
 	int ret = vmm_arch(vm, &a);
 
 	if (ret)
 		vmm_die("VPMU_KVM_ARCH: %s: %s", strerror(ret), a.why);
 	return vm;
+}
+
+static struct vmm *given(unsigned int n_vcpus)
+{
+	return given_of(n_vcpus, 0);
+}
+
+/* The CPU may have branch records, which these do not get. */
+static struct vmm *without_records(void)
+{
+	return given_of(1, VPMU_CAP_FULL_WIDTH);
 }
 
 static uint64_t msr(struct vmm_vcpu *v, uint32_t index)
@@ -179,7 +191,7 @@ static const char *fixed(struct vmm_vcpu *v, unsigned int i, uint64_t turns, uin
 /* KVM would answer some of these MSRs itself; and fixed counters. */
 static const char *t_intel(void)
 {
-	struct vmm *vm = given(1);
+	struct vmm *vm = without_records();
 	struct vmm_vcpu *v = &vm->vcpu[0];
 	uint64_t value;
 
@@ -297,6 +309,64 @@ static const char *t_init(void)
 }
 
 /* A VMM restores the status of versions that cannot set its bits themselves. */
+/* The last branch that was recorded is that of the loop. */
+static const char *recorded(struct vmm_vcpu *v)
+{
+	uint64_t loop = VMM_CODE + (uint64_t)(guest_loop - guest_code), tos;
+
+	CHECK(vmm_loop(v, 10), 0);
+	tos = msr(v, VPMU_MSR_LBR_TOS) & 31;
+	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), loop + 3);
+	CHECK(msr(v, VPMU_MSR_LBR_TO + (uint32_t)tos), loop);
+	return NULL;
+}
+
+/* KVM's branch records, where it has some for this CPU, end and begin as DEBUGCTL says. */
+static const char *t_intel_records(void)
+{
+	const uint64_t on = VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_FREEZE_LBRS;
+	struct vmm *vm = given(2), *to = given(2);
+	struct vmm_vcpu *v = &vm->vcpu[0], *w = &to->vcpu[0];
+	static char frozen[1 << 16], going[1 << 16];
+	size_t bytes = sizeof(frozen), going_bytes = sizeof(going);
+	uint64_t tos;
+
+	if (!(msr(v, VPMU_MSR_PERF_CAPABILITIES) & VPMU_CAP_LBR)) {
+		vmm_free(vm);
+		vmm_free(to);
+		return NULL;
+	}
+	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, on | VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
+	CHECK(msr(v, VPMU_MSR_DEBUGCTL), on | VPMU_DEBUGCTL_FREEZE_PERFMON);
+	TRY(recorded(v));
+	/* A PMI freezes them until the status is cleared. */
+	CHECK(vmm_wrmsr(v, CTL(0), INSTRUCTIONS | 1 << 20), 0);
+	CHECK(vmm_wrmsr(v, CTR(0), (1ull << 48) - 1), 0);
+	CHECK(vmm_wrmsr(v, GLOBAL, 1), 0);
+	CHECK(vmm_loop(v, 10), 0);
+	CHECK(msr(v, STATUS) >> 58 & 1, 1);
+	tos = msr(v, VPMU_MSR_LBR_TOS);
+	CHECK(vmm_loop(v, 5), 0);
+	CHECK(msr(v, VPMU_MSR_LBR_TOS), tos);
+	CHECK(vmm_save(vm, frozen, &bytes), 0);
+	CHECK(vmm_wrmsr(v, pmu->clear, msr(v, STATUS)), 0);
+	TRY(recorded(v));
+	CHECK(vmm_save(vm, going, &going_bytes), 0);
+	vmm_free(vm); /* while it records: this thread's records are one VM's */
+	CHECK(vmm_load(to, frozen, bytes), 0);
+	CHECK(msr(w, VPMU_MSR_DEBUGCTL), on | VPMU_DEBUGCTL_FREEZE_PERFMON);
+	CHECK(vmm_wrmsr(w, pmu->clear, msr(w, STATUS)), 0);
+	TRY(recorded(w));
+	CHECK(vmm_wrmsr(w, VPMU_MSR_DEBUGCTL, 0), 0);
+	tos = msr(w, VPMU_MSR_LBR_TOS);
+	CHECK(vmm_loop(w, 5), 0);
+	CHECK(msr(w, VPMU_MSR_LBR_TOS), tos);
+	CHECK(vmm_load(to, going, going_bytes), 0);
+	TRY(recorded(w));
+	vmm_free(to);
+	return NULL;
+}
+
 static const char *t_intel_older(void)
 {
 	for (unsigned int version = 2; version <= 3; version++) {
@@ -361,7 +431,7 @@ static const char *t_intel_faults(void)
 
 	vmm_quiet = true;
 	for (unsigned int i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
-		struct vmm_vcpu *v = &given(1)->vcpu[0];
+		struct vmm_vcpu *v = &without_records()->vcpu[0];
 		uint64_t before, after;
 
 		CHECK(vmm_loop(v, 1), 0);
@@ -713,6 +783,7 @@ static const struct {
 	{ "Intel's faults", t_intel_faults, false, true },
 	{ "Intel's INIT", t_intel_init, false, true },
 	{ "Intel's older versions", t_intel_older, false, true },
+	{ "Intel's branch records", t_intel_records, false, true },
 	{ "VMX", t_vmx, false, true },
 };
 

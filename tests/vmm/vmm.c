@@ -14,7 +14,6 @@
 
 #include <vpmu-kvm-module.h>
 
-#define CODE		0x8000u
 #define PML4		0x1000u
 #define PDPT		0x2000u
 #define PD		0x3000u
@@ -76,7 +75,7 @@ static void *at(struct vmm *vm, uint64_t address)
 
 static uint64_t address_of(const char *entry)
 {
-	return CODE + (entry - guest_code);
+	return VMM_CODE + (entry - guest_code);
 }
 
 /* Memory */
@@ -101,7 +100,7 @@ static void fill(struct vmm *vm)
 	gdt[2] = 0x00cf93000000ffff;
 	for (unsigned int i = 0; i < 32; i++)
 		gate(vm, i, i == 2 ? guest_nmi : guest_fault);
-	memcpy(at(vm, CODE), guest_code, guest_code_end - guest_code);
+	memcpy(at(vm, VMM_CODE), guest_code, guest_code_end - guest_code);
 	memcpy(at(vm, SMBASE + 0x8000), guest_smm, guest_smm_end - guest_smm);
 	*(uint32_t *)at(vm, VMM_SMM_TURNS) = 1;
 }

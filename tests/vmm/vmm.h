@@ -18,6 +18,7 @@
 
 #define VMM_BYTES	(8u << 20) /* size of guest memory, which begins at address 0 */
 #define VMM_SPARE	(4u << 20) /* nothing is in the guest's memory from here on */
+#define VMM_CODE	0x8000u    /* guest_code's place */
 #define VMM_SMM_TURNS	0x7000
 #define VMM_SMM_COUNT	0x7004
 #define VMM_RING	4096u      /* bytes of a dirty ring: 256 entries */
