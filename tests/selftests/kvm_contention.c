@@ -11,7 +11,9 @@
  * K is active if it has moved by the number of retired branches, and otherwise in error.
  * The state of a host's event is derived from read(2), like in perf_contention.c. A
  * result counts if two runs in a row agree; each is compared with the kernel's rules. The
- * cases are those of the vPMU document of August 2023 and of its review.
+ * cases are those of the vPMU document of August 2023 and of its review. Where KVM hands the
+ * counters themselves to guests (enable_mediated_pmu) there are other cases: an event of the
+ * host counts outside of the guest, or is refused.
  *
  * Needs root, /dev/kvm with a PMU for guests, AMD's or Intel's. Real processors of AMD
  * count each VMRUN as a branch of the guest; there K reads more than this expects. Builds
@@ -52,7 +54,7 @@
 #define MUX "/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms"
 #define WATCHDOG "/proc/sys/kernel/nmi_watchdog"
 
-static bool json;
+static bool json, mediated;
 static unsigned int n_counters; /* the host's; the guest has the same number */
 static char old_mux[32], old_watchdog[32];
 
@@ -275,26 +277,41 @@ static unsigned int learn_pmu(const struct kvm_cpuid2 *c)
 	return l->ebx & 0xf;
 }
 
+/* The guest's vCPU, or -1 with errno. Its VM has a local APIC if KVM's mediated PMU wants one. */
+static int create_vcpu(int kvm, int *vm)
+{
+	*vm = ioctl(kvm, KVM_CREATE_VM, 0);
+	require(*vm, "KVM_CREATE_VM");
+	if (mediated)
+		require(ioctl(*vm, KVM_CREATE_IRQCHIP, 0), "KVM_CREATE_IRQCHIP");
+	return ioctl(*vm, KVM_CREATE_VCPU, 0);
+}
+
+static int open_kvm(void)
+{
+	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	if (kvm < 0)
+		end(EXIT_SKIP, "/dev/kvm: %s", strerror(errno));
+	return kvm;
+}
+
 static void create_guest(void)
 {
-	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC), vm;
+	int kvm = open_kvm(), vm;
 	struct kvm_userspace_memory_region region = {.memory_size = 0x10000};
 	struct kvm_cpuid2 *cpuid;
 	unsigned int n;
 	uint64_t value;
 
-	if (kvm < 0)
-		end(EXIT_SKIP, "/dev/kvm: %s", strerror(errno));
-	vm = ioctl(kvm, KVM_CREATE_VM, 0);
-	require(vm, "KVM_CREATE_VM");
+	vcpu_fd = create_vcpu(kvm, &vm);
+	require(vcpu_fd, "KVM_CREATE_VCPU");
 	memory = mmap(NULL, region.memory_size, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		end(EXIT_FAIL, "no memory");
 	region.userspace_addr = (uintptr_t)memory;
 	require(ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region), "KVM_SET_USER_MEMORY_REGION");
-	vcpu_fd = ioctl(vm, KVM_CREATE_VCPU, 0);
-	require(vcpu_fd, "KVM_CREATE_VCPU");
 	cpuid = supported_cpuid(kvm);
 	n = learn_pmu(cpuid);
 	require(ioctl(vcpu_fd, KVM_SET_CPUID2, cpuid), "KVM_SET_CPUID2");
@@ -847,23 +864,147 @@ static void modes(struct text *t)
 	go(&s);
 }
 
-/* %u: all counters but one. */
-static const struct kvm_case {
+/* ---- cases of the mediated PMU */
+
+static int vm_beside_counting, vm_then; /* errors of KVM_CREATE_VCPU */
+
+static const char *error_name(int error)
+{
+	switch (error) {
+	case 0:
+		return "none";
+	case EBUSY:
+		return "EBUSY";
+	case EOPNOTSUPP:
+		return "EOPNOTSUPP";
+	default:
+		return strerror(error);
+	}
+}
+
+static int try_vm(void)
+{
+	int kvm = open_kvm(), vm, vcpu = create_vcpu(kvm, &vm), error = vcpu < 0 ? errno : 0;
+
+	if (vcpu >= 0)
+		close(vcpu);
+	close(vm);
+	close(kvm);
+	return error;
+}
+
+/* Before there is a guest. */
+static void try_vms(void)
+{
+	int fd = open_event(CP, false);
+
+	require(fd, "perf_event_open");
+	vm_beside_counting = try_vm();
+	close(fd);
+	vm_then = try_vm();
+}
+
+static void mediated_vm(struct text *t)
+{
+	add(t, "vm", "%s", error_name(vm_beside_counting));
+	add(t, "vm_then", "%s", error_name(vm_then));
+}
+
+static uint64_t count_of(int fd)
+{
+	struct reading r;
+
+	if (!read_event(fd, &r))
+		end(EXIT_FAIL, "an event is in error");
+	return r.value;
+}
+
+/*
+ * Returns the number of these events that have counted the guest's branches, of which there are
+ * ten times as many as of the host's on the way in and out.
+ */
+static unsigned int counting_guest(const struct side *s)
+{
+	enum { ENTRIES = 40, BRANCHES = 60000 };
+	uint64_t before[MAX_COUNTERS];
+	unsigned int i, n = 0;
+
+	for (i = 0; i < s->n; i++)
+		before[i] = count_of(s->fd[i]);
+	for (i = 0; i < ENTRIES; i++)
+		guest_branches(BRANCHES);
+	for (i = 0; i < s->n; i++)
+		n += count_of(s->fd[i]) - before[i] >= ENTRIES * BRANCHES;
+	return n;
+}
+
+static void come_excluding_guests(struct side *s, unsigned int n)
+{
+	for (s->n = 0; s->n < n; s->n++) {
+		s->fd[s->n] = open_event(CP, true);
+		require(s->fd[s->n], "perf_event_open");
+	}
+}
+
+static void mediated_event(struct text *t)
+{
+	int fd = open_event(CP, false);
+	struct side excluding;
+
+	add(t, "counting", "%s", error_name(fd < 0 ? errno : 0));
+	if (fd >= 0)
+		close(fd);
+	come_excluding_guests(&excluding, 1);
+	add(t, "in_guest", "%s", counting_guest(&excluding) ? "active" : "inactive");
+	add_side(t, "in_host", &excluding);
+	go(&excluding);
+}
+
+static void mediated_keeps(struct text *t)
+{
+	struct k k = {0, n_counters, false};
+	struct side cp;
+	unsigned int counting;
+
+	k_enable(&k);
+	run(&k, 1000);
+	come_excluding_guests(&cp, n_counters);
+	run(&k, 1000);
+	report(t, &k);
+	add(t, "reads_then", "%llu", (unsigned long long)k_read(0));
+	counting = counting_guest(&cp);
+	add(t, "CP", "%u inactive", cp.n - counting);
+	add_side(t, "in_host", &cp);
+	go(&cp);
+}
+
+/* %1$u: all counters but one; %2$u: all of them. */
+struct kvm_case {
 	const char *id;
 	void (*run)(struct text *t);
 	const char *expected;
-} cases[] = {
+};
+
+static const struct kvm_case mediated_cases[] = {
+	{"mediated-vm", mediated_vm, "vm: EBUSY; vm_then: none"},
+	{"mediated-event", mediated_event,
+	 "counting: EOPNOTSUPP; in_guest: inactive; in_host: active"},
+	{"mediated-keeps", mediated_keeps,
+	 "K: active; reads: 2000; reads_then: 2000; CP: %2$u inactive; in_host: active"},
+};
+
+static const struct kvm_case emulated_cases[] = {
 	{"counter-1", counter_1, "K: error; reads: 0; reads_written: 777"},
 	{"counter-2", counter_2,
 	 "after_release: error; after_timer: error; after_switch: error; K: active; reads: 1000"},
 	{"counter-3", counter_3, "K: error; reads: 1000"},
-	{"counter-4", counter_4, "CF: %u active, 1 inactive; K: active; reads: 1000"},
-	{"counter-5", counter_5, "CF: %u active, 1 inactive; K: active; reads: 2000"},
+	{"counter-4", counter_4, "CF: %1$u active, 1 inactive; K: active; reads: 1000"},
+	{"counter-5", counter_5, "CF: %1$u active, 1 inactive; K: active; reads: 2000"},
 	{"counter-6", counter_6, "TP: error; K: active; reads: 2000"},
 	{"counter-7", counter_7, "TP: active; K: error; reads: 0"},
 	{"counter-10", counter_10, "not_in_error: active; in_error: error"},
 	{"counter-12", counter_12, "CF: active; CF_when_full: inactive; last: active"},
-	{"kept-older", kept_older, "TP: %u active, 1 error; K: active; reads: 1000"},
+	{"kept-older", kept_older, "TP: %1$u active, 1 error; K: active; reads: 1000"},
 	{"reenable-older", reenable_older,
 	 "K_before: active; TP: active; K: error; reads: 1000"},
 	{"reenable-error", reenable_error, "while_held: error; K: active; reads: 2000"},
@@ -871,7 +1012,8 @@ static const struct kvm_case {
 	{"modes", modes, "guest: 10000; host: counts; both: guest + host +0"},
 };
 
-#define N_CASES (sizeof(cases) / sizeof(cases[0]))
+static const struct kvm_case *cases = emulated_cases;
+static unsigned int n_cases = sizeof(emulated_cases) / sizeof(emulated_cases[0]);
 
 /* Two runs in a row agree: nothing else has come in between. */
 static bool measure(const struct kvm_case *c, struct text *result)
@@ -916,7 +1058,7 @@ static bool run_case(unsigned int i)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
-	snprintf(expected.s, sizeof(expected.s), c->expected, n_counters - 1);
+	snprintf(expected.s, sizeof(expected.s), c->expected, n_counters - 1, n_counters);
 #pragma GCC diagnostic pop
 	good = steady && !strcmp(t.s, expected.s);
 	if (json) {
@@ -929,6 +1071,15 @@ static bool run_case(unsigned int i)
 	if (!good)
 		printf("# expected: %s\n", expected.s);
 	return good;
+}
+
+static bool is_mediated(const char *module)
+{
+	char path[80], is[8] = "";
+
+	snprintf(path, sizeof(path), "/sys/module/%s/parameters/enable_mediated_pmu", module);
+	read_file(path, is, sizeof(is));
+	return is[0] == 'Y';
 }
 
 static void prepare(void)
@@ -953,6 +1104,12 @@ static void prepare(void)
 	n_counters = count_counters();
 	if (n_counters < 2)
 		end(EXIT_SKIP, "%u counters are free", n_counters);
+	mediated = is_mediated("kvm_intel") || is_mediated("kvm_amd");
+	if (mediated) {
+		cases = mediated_cases;
+		n_cases = sizeof(mediated_cases) / sizeof(mediated_cases[0]);
+		try_vms();
+	}
 	create_guest();
 }
 
@@ -971,8 +1128,8 @@ int main(int argc, char **argv)
 		       " \"cells\": [], \"cases\": [",
 		       name.release, n_counters);
 	else
-		printf("TAP version 13\n1..%zu\n", N_CASES);
-	for (i = 0; i < N_CASES; i++)
+		printf("TAP version 13\n1..%u\n", n_cases);
+	for (i = 0; i < n_cases; i++)
 		good &= run_case(i);
 	if (json)
 		printf("]}\n");

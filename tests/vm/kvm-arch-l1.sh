@@ -405,6 +405,15 @@ t_carried() {
 	nothing_left carried
 }
 
+# Branch records are KVM's own, of a CPU whose records have a legacy format.
+# shellcheck disable=SC2016 # L2's
+t_records() {
+	load
+	arch records --memory 512M -- sh -c '"$0/boot-log"; "$0/brstack" "$1"' "$VPMU_ROOT/tests/guest" "$programs/recurse"
+	nothing_left records
+	unload
+}
+
 # A guest that does to the PMU whatever it can, beside a host that counts itself.
 t_fuzz() {
 	local status=0 out
@@ -449,7 +458,8 @@ t_others() {
 # modifiers perf counts the host alone. 7.3 remembers that a file was not there, so L2 lists them.
 # shellcheck disable=SC2016 # L2's
 t_mediated() {
-	local said
+	local said known=()
+	[ $maker = Intel ] || known=("$VPMU_ROOT/tests/selftests/differences-mediated.tsv")
 	rmmod $kvm && modprobe $kvm enable_mediated_pmu=1
 	load
 	stock mediated 2 --smp 2
@@ -473,6 +483,11 @@ t_mediated() {
 	check 'mediated/an event of guests keeps it out' "$([[ $said == *'resource busy'* ]] || echo "$said")"
 	touch mediated-tried
 	wait
+	"$programs/kvm_contention" --json >contention.json
+	check 'mediated/contention' "$([ $? = 0 ] || tail -n 5 contention.json)"
+	"$VPMU_BUILD/vpmu" contention --json >library.json
+	python3 "$VPMU_ROOT/tests/selftests/same-rows" contention.json library.json "${known[@]}" |
+		sed -E 's#^(ok|not ok) #\1 mediated/same as vpmu contention/#'
 	nothing_left mediated
 	unload
 }

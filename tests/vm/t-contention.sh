@@ -25,7 +25,7 @@ if ! "$VPMU_BUILD/vpmu" contention --json >"$library"; then
 fi
 
 # The second run is with two CPUs, one of them busy.
-for suite in bookworm ${SOAK:+trixie}; do
+for suite in bookworm trixie-backports ${SOAK:+trixie}; do
 	if ! "$VPMU_ROOT/tools/guest-kernel" "$suite" >/dev/null 2>guest-kernel.log; then
 		echo "skip $suite: $(tail -n 1 guest-kernel.log)"
 		continue

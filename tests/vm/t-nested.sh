@@ -57,5 +57,7 @@ if [ -n "${SOAK:-}" ]; then
 	round bookworm Icelake-Server 1
 	round bookworm-backports EPYC-Milan 1 "$six"
 	round bookworm-backports SapphireRapids 2
+	round trixie-backports EPYC-Milan 1 "$six"
+	round trixie-backports SapphireRapids 2
 fi
 exit 0
