@@ -154,7 +154,7 @@ static void lbr_demand(struct vpmu_arch *v, bool on)
 		(void)v->ops.set_lbr(v->ctx, on);
 }
 
-/* The embedder of branch records that are elsewhere. */
+/* Tell the embedder that has the branch records when to record. */
 static void lbr_have_recorded(struct vpmu_arch *v, uint64_t bits)
 {
 	if (bits == v->lbr.told)

@@ -95,7 +95,10 @@ int main(const char *line)
 	one = loop(SHORT, SHORT + SHORT / 2);
 	expect("an overflow before", n_nmis, 1);
 	while (rounds--) {
-		/* The loop ends in the middle between the last one and the next. */
+		/*
+		 * The loop ends in the middle between the last one and the next, as long as all
+		 * handlers together have fewer instructions than half a period.
+		 */
 		all = loop(turns, after - after / overflows / 2);
 		expect("count", all, none + 2 * (turns - SHORT) + overflows * (one - none));
 		expect("NMIs", n_nmis, overflows);

@@ -431,12 +431,17 @@ static int open_event(enum class class, bool exclude_guest)
 		       PERF_FLAG_FD_CLOEXEC);
 }
 
-static void come(struct side *s, enum class class, unsigned int n)
+static void come_as(struct side *s, enum class class, unsigned int n, bool exclude_guest)
 {
 	for (s->n = 0; s->n < n; s->n++) {
-		s->fd[s->n] = open_event(class, false);
+		s->fd[s->n] = open_event(class, exclude_guest);
 		require(s->fd[s->n], "perf_event_open");
 	}
+}
+
+static void come(struct side *s, enum class class, unsigned int n)
+{
+	come_as(s, class, n, false);
 }
 
 static void go(struct side *s)
@@ -920,8 +925,8 @@ static uint64_t count_of(int fd)
 }
 
 /*
- * Returns the number of these events that have counted the guest's branches, of which there are
- * ten times as many as of the host's on the way in and out.
+ * Returns the number of these events that have counted the guest's branches. One that counts the
+ * host alone moves too, by the way in and out; the guest makes so many that this is less.
  */
 static unsigned int counting_guest(const struct side *s)
 {
@@ -938,14 +943,6 @@ static unsigned int counting_guest(const struct side *s)
 	return n;
 }
 
-static void come_excluding_guests(struct side *s, unsigned int n)
-{
-	for (s->n = 0; s->n < n; s->n++) {
-		s->fd[s->n] = open_event(CP, true);
-		require(s->fd[s->n], "perf_event_open");
-	}
-}
-
 static void mediated_event(struct text *t)
 {
 	int fd = open_event(CP, false);
@@ -954,7 +951,7 @@ static void mediated_event(struct text *t)
 	add(t, "counting", "%s", error_name(fd < 0 ? errno : 0));
 	if (fd >= 0)
 		close(fd);
-	come_excluding_guests(&excluding, 1);
+	come_as(&excluding, CP, 1, true);
 	add(t, "in_guest", "%s", counting_guest(&excluding) ? "active" : "inactive");
 	add_side(t, "in_host", &excluding);
 	go(&excluding);
@@ -968,7 +965,7 @@ static void mediated_keeps(struct text *t)
 
 	k_enable(&k);
 	run(&k, 1000);
-	come_excluding_guests(&cp, n_counters);
+	come_as(&cp, CP, n_counters, true);
 	run(&k, 1000);
 	report(t, &k);
 	add(t, "reads_then", "%llu", (unsigned long long)k_read(0));

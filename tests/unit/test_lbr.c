@@ -875,7 +875,7 @@ static void test_elsewhere_freezes(void **state)
 			wr(m, DEBUGCTL, 1 | 1 << 11);
 		assert_int_equal(outside, 1 | 1 << 11);
 		wr(m, 0x186, 0);
-		vpmu_arch_reset(m->v, versions[i] == 2);
+		vpmu_arch_reset(m->v, versions[i] == 2); /* an INIT once, else a RESET */
 		assert_int_equal(outside, 0);
 		machine_free(m);
 	}

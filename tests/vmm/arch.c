@@ -308,7 +308,6 @@ static const char *t_init(void)
 	return NULL;
 }
 
-/* A VMM restores the status of versions that cannot set its bits themselves. */
 /* The last branch that was recorded is that of the loop. */
 static const char *recorded(struct vmm_vcpu *v)
 {
@@ -367,6 +366,7 @@ static const char *t_intel_records(void)
 	return NULL;
 }
 
+/* A VMM restores the status of versions that cannot set its bits themselves. */
 static const char *t_intel_older(void)
 {
 	for (unsigned int version = 2; version <= 3; version++) {
