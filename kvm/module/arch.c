@@ -246,13 +246,17 @@ bool vk_arch_due(const struct vk_vcpu *c)
 {
 	return vk_filter_due(c->vm) || c->filter_changes != READ_ONCE(c->vm->filter_changes) ||
 	       vk_was_reset(c) || READ_ONCE(c->init) ||
+	       (c->vcpu->arch.pmu.need_cleanup && !c->lbr_released) ||
 	       READ_ONCE(c->lbr_bits) != READ_ONCE(c->lbr_set);
 }
 
-bool vk_arch_quiet(const struct kvm_vcpu *vcpu)
+bool vk_arch_quiet(struct vk_vcpu *c)
 {
-	return bitmap_empty(vcpu->arch.pmu.reprogram_pmi, X86_PMC_IDX_MAX) &&
-	       !vcpu->arch.pmu.need_cleanup;
+	const struct kvm_pmu *pmu = &c->vcpu->arch.pmu;
+
+	if (pmu->need_cleanup && vk_vendor->release_lbr)
+		vk_vendor->release_lbr(c);
+	return bitmap_empty(pmu->reprogram_pmi, X86_PMC_IDX_MAX) && !pmu->need_cleanup;
 }
 
 /* NULL: nothing is denied. An error pointer if there is no memory. */

@@ -135,10 +135,44 @@ static void vk_intel_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid 
 /* In place of KVM's functions. DEBUGCTL's bits 2 and 15 are KVM's. */
 
 #define VK_DEBUGCTL_KVM	(BIT_ULL(2) | BIT_ULL(15))
+#define VK_LBR_IDLE	16 /* times that it came back */
+
+/*
+ * When a vCPU comes back to a CPU and is not recording, KVM releases the event that has the
+ * registers, and the next one begins with zeros. But guests stop recording first and then read,
+ * and choose what to record before they begin. So they keep their records for a while, and
+ * LBR_SELECT for good.
+ */
+static void vk_intel_release_lbr(struct vk_vcpu *c)
+{
+	struct kvm_vcpu *vcpu = c->vcpu;
+
+	if (c->lbr_released)
+		return;
+	if (c->lbr_bits || ++c->lbr_idle < VK_LBR_IDLE) {
+		vcpu->arch.pmu.need_cleanup = false;
+		return;
+	}
+	if (static_call(vk_kvm_get_any)(vcpu, VPMU_MSR_LBR_SELECT, &c->lbr_select, true))
+		c->lbr_select = 0;
+	c->lbr_released = true;
+}
+
+/* The guest uses the registers. */
+static void vk_lbr_used(struct vk_vcpu *c)
+{
+	c->lbr_idle = 0;
+	if (!c->lbr_released)
+		return;
+	c->lbr_released = false;
+	(void)static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_LBR_SELECT, c->lbr_select, true);
+}
 
 /* KVM's bits, and those that let it record: the CPU's, while the guest runs. */
 static int vk_debugctl_set(struct vk_vcpu *c, u64 kvms, bool host)
 {
+	if (c->lbr_bits)
+		vk_lbr_used(c);
 	c->lbr_set = c->lbr_bits;
 	return static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_DEBUGCTL, kvms | c->lbr_set, host);
 }
@@ -180,6 +214,16 @@ static int vk_debugctl_write(struct vk_vcpu *c, u64 data, bool host)
 	return 1;
 }
 
+/* Accesses to these come here while KVM has no event for them. */
+static bool vk_is_lbr(u32 index)
+{
+	const u32 n = VPMU_LBR_ENTRIES;
+
+	return index == VPMU_MSR_LBR_SELECT || index == VPMU_MSR_LBR_TOS ||
+	       index - VPMU_MSR_LBR_FROM < n || index - VPMU_MSR_LBR_TO < n ||
+	       index - VPMU_MSR_LBR_INFO < n;
+}
+
 static int vk_get_msr(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host)
 {
 	struct vk_vcpu *c = vk_arch_find(vcpu);
@@ -188,6 +232,10 @@ static int vk_get_msr(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host)
 
 	if (index == VPMU_MSR_DEBUGCTL)
 		return vk_debugctl_read(c, data, host);
+	if (vk_is_lbr(index)) {
+		vk_lbr_used(c);
+		return static_call(vk_kvm_get_any)(vcpu, index, data, host);
+	}
 	ret = vk_arch_rdmsr(c, &msr);
 	*data = msr.data;
 	return ret;
@@ -200,6 +248,10 @@ static int vk_set_msr(struct kvm_vcpu *vcpu, u32 index, u64 data, bool host)
 
 	if (index == VPMU_MSR_DEBUGCTL)
 		return vk_debugctl_write(c, data, host);
+	if (vk_is_lbr(index)) {
+		vk_lbr_used(c);
+		return static_call(vk_kvm_set_any)(vcpu, index, data, host);
+	}
 	return vk_arch_wrmsr(c, &msr);
 }
 
@@ -208,7 +260,8 @@ static bool vk_is_ours(struct pt_regs *regs, unsigned long parent)
 	u32 index = regs->si;
 	bool host = (u8)regs->cx;
 
-	return (index == VPMU_MSR_DEBUGCTL || (index == VPMU_MSR_PERF_CAPABILITIES && !host)) &&
+	return (index == VPMU_MSR_DEBUGCTL || vk_is_lbr(index) ||
+		(index == VPMU_MSR_PERF_CAPABILITIES && !host)) &&
 	       !within_module(parent, THIS_MODULE) && vk_arch_find((struct kvm_vcpu *)regs->di);
 }
 
@@ -246,6 +299,7 @@ const struct vk_vendor vk_intel = {
 	.host_wrmsr = vk_intel_host_wrmsr,
 	.has_lbr = vk_intel_has_lbr,
 	.settle_lbr = vk_intel_settle_lbr,
+	.release_lbr = vk_intel_release_lbr,
 	.msrs = vk_intel_msrs,
 	.global_ctrl = VPMU_MSR_GLOBAL_CTRL,
 	.guest_value = vk_intel_guest_value,

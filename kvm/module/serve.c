@@ -109,7 +109,7 @@ bool vk_serve(struct kvm_vcpu *vcpu)
 	vk_flush_dirty(c);
 	if (again)
 		vk_start_slice(c);
-	return !c->arch || !vk_arch_quiet(vcpu);
+	return !c->arch || !vk_arch_quiet(c);
 }
 
 void vk_call(struct kvm_vcpu *vcpu, struct vpmu_hypercall *call)

@@ -138,6 +138,8 @@ struct vk_vendor {
 	bool (*has_lbr)(struct kvm_vcpu *vcpu, u64 format);
 	/* Have KVM record as vk_vcpu.lbr_bits says, now or in the next service. */
 	void (*settle_lbr)(struct vk_vcpu *c);
+	/* KVM is about to clean up: may it release the registers of branch records? */
+	void (*release_lbr)(struct vk_vcpu *c);
 	/* The value that a guest's write has. */
 	u64 (*guest_value)(const struct vk_vcpu *c, const struct msr_data *msr);
 	/* Adds to a leaf what vpmu_arch_cpuid() leaves to its caller. */
@@ -163,6 +165,9 @@ struct vk_vcpu {
 	struct vpmu_arch *arch;
 	struct vk_arch_filter *filter; /* in force for arch; NULL: none */
 	u64 lbr_bits, lbr_set;       /* bits of DEBUGCTL: as KVM is to have them, and has them */
+	unsigned int lbr_idle;       /* how often the vCPU came back to a CPU and did not record */
+	bool lbr_released;           /* KVM has released the registers; of them is kept: */
+	u64 lbr_select;
 	struct rcu_head rcu;
 	/* Statistics for debugfs; each has a single writer. */
 	u64 n_calls, n_services, n_nmis;
@@ -481,7 +486,7 @@ bool vk_arch_due(const struct vk_vcpu *c);
 bool vk_arch_serve(struct vk_vcpu *c, int why);
 
 /** Has KVM's own PMU nothing to do? Does not sleep. */
-bool vk_arch_quiet(const struct kvm_vcpu *vcpu);
+bool vk_arch_quiet(struct vk_vcpu *c);
 
 /* In place of KVM's functions; @c is found by vk_arch_find(). */
 int vk_arch_rdmsr(struct vk_vcpu *c, struct msr_data *msr);

@@ -10,9 +10,12 @@
 
 #include <cpuid.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,6 +323,56 @@ static const char *recorded(struct vmm_vcpu *v)
 	return NULL;
 }
 
+static struct vmm *napping;
+
+static void wake(int signal_number)
+{
+	(void)signal_number;
+	(void)vmm_msi(napping, 0, VMM_MSI_NMI);
+}
+
+/* The guest's first vCPU halts, and its thread sleeps in KVM, at least @n times. */
+static const char *nap(struct vmm *vm, long n)
+{
+	struct itimerval often = { { 0, 3000 }, { 0, 3000 } }, never = { 0 };
+	struct rusage before, now;
+	int ret;
+
+	napping = vm;
+	signal(SIGALRM, wake);
+	getrusage(RUSAGE_SELF, &before);
+	setitimer(ITIMER_REAL, &often, NULL);
+	do {
+		ret = vmm_run(&vm->vcpu[0], guest_halt, 0, 0, 1, 0, 0);
+		getrusage(RUSAGE_SELF, &now);
+	} while (!ret && now.ru_nvcsw < before.ru_nvcsw + n);
+	setitimer(ITIMER_REAL, &never, NULL);
+	CHECK(ret, 0);
+	return NULL;
+}
+
+/* The guest has stopped recording. It keeps its records for a while, and LBR_SELECT for good. */
+static const char *kept(struct vmm_vcpu *v)
+{
+	const uint64_t select = 2; /* not those of user mode */
+	uint64_t tos = msr(v, VPMU_MSR_LBR_TOS), from;
+
+	from = msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos);
+	CHECK(vmm_wrmsr(v, VPMU_MSR_LBR_SELECT, select), 0);
+	TRY(nap(v->vm, 5));
+	CHECK(msr(v, VPMU_MSR_LBR_TOS), tos);
+	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), from);
+	TRY(nap(v->vm, 40));
+	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_LBR), 0);
+	CHECK(msr(v, VPMU_MSR_LBR_SELECT), select);
+	TRY(recorded(v));
+	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, 0), 0);
+	TRY(nap(v->vm, 40));
+	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), 0); /* KVM has released them */
+	CHECK(msr(v, VPMU_MSR_LBR_SELECT), select);
+	return NULL;
+}
+
 /* KVM's branch records, where it has some for this CPU, end and begin as DEBUGCTL says. */
 static const char *t_intel_records(void)
 {
@@ -360,6 +413,7 @@ static const char *t_intel_records(void)
 	tos = msr(w, VPMU_MSR_LBR_TOS);
 	CHECK(vmm_loop(w, 5), 0);
 	CHECK(msr(w, VPMU_MSR_LBR_TOS), tos);
+	TRY(kept(w));
 	CHECK(vmm_load(to, going, going_bytes), 0);
 	TRY(recorded(w));
 	vmm_free(to);
