@@ -12,7 +12,7 @@ programs=$VPMU_BUILD/guest
 scripts=$VPMU_ROOT/tests/guest
 read -r sample instructions branches < <("$programs/count" -x "$programs/sample")
 
-for model in Icelake-Server-v6 SapphireRapids ${SOAK:+Skylake-Server ClearwaterForest}; do
+for model in SapphireRapids ${SOAK:+Icelake-Server-v6 Skylake-Server ClearwaterForest}; do
 	in_guest "$model" --cpu "$model" --root -- "$scripts/sampling" "$sample" "$model"
 done
 # Two counters of 40 bits, fixed ones, no full-width writes; and no global control at all,
