@@ -15,6 +15,7 @@
 
 #include "arch.h"
 #include "compat.h"
+#include "loan.h"
 #include "trace.h"
 #include "vpmu-kvm-module.h"
 #include "vpmu_kvm.h"
@@ -88,6 +89,11 @@ static const struct vpmu_ops vk_arch_ops = {
 
 /* The PMU that a VM is given */
 
+unsigned int vk_arch_topdown(void)
+{
+	return vk_arch_model.topdown;
+}
+
 static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vpmu_provider *p,
 					      void *ctx)
 {
@@ -116,10 +122,7 @@ static bool vk_over(u64 want, u64 most, const char *what, struct vpmu_error *why
 
 int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpmu_error *why)
 {
-	struct vpmu_provider p = {
-		.ops = &vk_perf_ops, .model = &vk_arch_model, .n_gp = UINT_MAX, .n_fixed = UINT_MAX,
-		.time_hz = NSEC_PER_SEC,
-	};
+	struct vk_perf p = { };
 	struct vk_arch most = { };
 	struct vpmu_arch_config cfg;
 	size_t bytes;
@@ -136,8 +139,12 @@ int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpm
 	a->version = want->version ?: most.version;
 	a->capabilities = want->capabilities ?: most.capabilities;
 	a->n_gp = want->n_gp ?: most.n_gp;
-	a->n_fixed = want->n_fixed ?: a->version < 2 ? 0 : most.n_fixed;
-	cfg = vk_arch_config(a, &p, NULL);
+	/* Only a VMM that asks for the fourth lends what it takes. */
+	a->n_fixed = want->n_fixed ?: a->version < 2 ? 0 : min(most.n_fixed, (u8)VK_FIXED_SLOTS);
+	vk_perf_init(&p);
+	p.provider.model = &vk_arch_model;
+	p.planned = true;
+	cfg = vk_arch_config(a, &p.provider, NULL);
 	if (vpmu_arch_size(&cfg, &bytes, why))
 		return -EOPNOTSUPP;
 	a->vendor = vk_vendor;
@@ -209,6 +216,9 @@ int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 	c->perf.provider.model = &vk_arch_model;
 	c->perf.emulates = true;
 	cfg.cpuid_base = vk_free_leaves(c->vcpu);
+	vk_loans_move(c->vm, c->vcpu->vcpu_idx, &c->perf.loans);
+	if (!vk_loan_has(&c->perf.loans, VPMU_BANKS_USER | VPMU_BANKS_KERNEL))
+		cfg.n_fixed = min(cfg.n_fixed, VK_FIXED_SLOTS);
 	if (cfg.lbr_elsewhere && !vk_vendor->has_lbr(c->vcpu, cfg.capabilities & VPMU_CAP_LBR)) {
 		cfg.capabilities &= ~VPMU_CAP_LBR;
 		cfg.lbr_elsewhere = false;

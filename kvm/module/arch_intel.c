@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The architectural PMU of a vCPU: what is Intel's. Of PERF_CAPABILITIES it offers writes of
- * whole counters, and branch records. PEBS and topdown metrics cannot be had from perf by a
- * module, and are not enumerated.
+ * whole counters, and branch records; topdown metrics come with what is lent (loan.c). PEBS
+ * cannot be had from perf by a module, and is not enumerated.
  *
  * Branch records stay KVM's own, since no event of perf's records in guest mode: VM entry loads
  * the guest's DEBUGCTL, and while the guest records KVM hands it the registers themselves.
@@ -19,6 +19,7 @@
 #include "arch.h"
 #include "compat.h"
 #include "hook.h"
+#include "loan.h"
 #include "vpmu_kvm.h"
 
 DEFINE_STATIC_CALL_NULL(vk_kvm_get_any, vk_any_get_fn);
@@ -59,7 +60,7 @@ static void vk_intel_most(struct vk_arch *most, const struct x86_pmu_capability 
 	if ((most->capabilities & VPMU_CAP_LBR) == VPMU_CAP_LBR_ARCH)
 		most->capabilities &= ~VPMU_CAP_LBR;
 	most->n_gp = min(host->num_counters_gp, (int)m->n_gp);
-	most->n_fixed = min3(host->num_counters_fixed, (int)m->n_fixed, 3);
+	most->n_fixed = min3(host->num_counters_fixed, (int)m->n_fixed, m->topdown ? 4 : 3);
 }
 
 static bool vk_is_perfctr(const struct vk_vcpu *c, u32 index)
@@ -120,10 +121,13 @@ static bool vk_intel_has_lbr(struct kvm_vcpu *vcpu, u64 format)
 static u64 vk_intel_guest_value(const struct vk_vcpu *c, const struct msr_data *msr)
 {
 	const struct vk_arch *a = c->vm->arch;
+	u64 known = (BIT_ULL(a->n_gp) - 1) | (BIT_ULL(a->n_fixed) - 1) << 32;
 
+	if (a->n_fixed > VK_FIXED_SLOTS)
+		known |= VPMU_STATUS_METRICS;
 	if (msr->index != VPMU_MSR_GLOBAL_CTRL || !(c->vcpu->arch.cr4 & X86_CR4_VMXE))
 		return msr->data;
-	return msr->data & ((BIT_ULL(a->n_gp) - 1) | (BIT_ULL(a->n_fixed) - 1) << 32);
+	return msr->data & known;
 }
 
 static void vk_intel_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid *regs)

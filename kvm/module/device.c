@@ -18,6 +18,7 @@
 union vk_io {
 	struct vpmu_kvm_state state;
 	struct vpmu_kvm_arch arch;
+	struct vpmu_kvm_lend lend;
 };
 
 static int vk_do(unsigned int cmd, struct kvm *kvm, union vk_io *io, struct vpmu_error *why)
@@ -33,6 +34,8 @@ static int vk_do(unsigned int cmd, struct kvm *kvm, union vk_io *io, struct vpmu
 		return vk_decide(kvm, false, why);
 	case VPMU_KVM_ARCH:
 		return io->arch.reserved ? -EINVAL : vk_arch_decide(kvm, &io->arch, why);
+	case VPMU_KVM_LEND:
+		return io->lend.reserved ? -EINVAL : vk_lend(kvm, &io->lend, why);
 	default:
 		return -ENOTTY;
 	}
@@ -67,7 +70,14 @@ static void vk_say_why(const struct vpmu_error *why, bool failed, u64 *asked, u6
 
 static size_t vk_io_size(unsigned int cmd)
 {
-	return cmd == VPMU_KVM_ARCH ? sizeof(struct vpmu_kvm_arch) : sizeof(struct vpmu_kvm_state);
+	switch (cmd) {
+	case VPMU_KVM_ARCH:
+		return sizeof(struct vpmu_kvm_arch);
+	case VPMU_KVM_LEND:
+		return sizeof(struct vpmu_kvm_lend);
+	default:
+		return sizeof(struct vpmu_kvm_state);
+	}
 }
 
 static long vk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -87,6 +97,9 @@ static long vk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	if (cmd == VPMU_KVM_ARCH)
 		vk_say_why(&why, ret, &io.arch.asked, &io.arch.available, io.arch.why,
 			   sizeof(io.arch.why));
+	else if (cmd == VPMU_KVM_LEND)
+		vk_say_why(&why, ret, &io.lend.asked, &io.lend.available, io.lend.why,
+			   sizeof(io.lend.why));
 	else
 		vk_say_why(&why, ret, &io.state.asked, &io.state.available, io.state.why,
 			   sizeof(io.state.why));

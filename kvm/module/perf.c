@@ -18,6 +18,7 @@
 #include <linux/perf_event.h>
 
 #include "kvm.h"
+#include "loan.h"
 #include "vpmu_kvm.h"
 
 #include "trace.h"
@@ -39,6 +40,10 @@ struct vk_event {
 	struct vpmu_event head;
 	struct list_head list;       /* entry of vk_perf.events */
 	struct perf_event *pe;       /* NULL: not bound, or perf has not made it */
+	struct vk_loan *loan;        /* pe is its leader; NULL: pe is this event's own */
+	u64 slots;                   /* sum of the loan when it became pe */
+	u64 classes[VPMU_TOPDOWN];   /* sums of the loan when it was taken */
+	u64 deadline;                /* count at which the loan overflows */
 	struct vpmu_event_attr attr;
 	/* Rest of the first period of pe, once it is created; 0: a whole period. */
 	u64 left;
@@ -169,9 +174,13 @@ int vk_perf_probe(void)
 static enum vpmu_quality vk_quality(struct vpmu_provider *provider,
 				    const struct vpmu_event_attr *attr)
 {
-	struct task_struct *task = vk_perf_of(provider)->task;
-	struct perf_event *pe = vk_perf_create(task ?: current, attr, NULL);
+	const struct vk_perf *p = vk_perf_of(provider);
+	struct perf_event *pe;
 
+	if (attr->fixed == VK_FIXED_SLOTS)
+		return p->planned || vk_loan_has(&p->loans, attr->banks) ?
+			VPMU_QUALITY_EXACT : VPMU_QUALITY_NONE;
+	pe = vk_perf_create(p->task ?: current, attr, NULL);
 	if (IS_ERR(pe)) {
 		atomic64_inc(&vk_n_refused);
 		return VPMU_QUALITY_NONE;
@@ -218,11 +227,32 @@ static struct vk_vm *vk_vm_of_perf(struct vk_perf *p)
 	return container_of(p, struct vk_vcpu, perf)->vm;
 }
 
+static u64 vk_loan_slots(struct vk_event *e)
+{
+	return vk_loan_read(e->loan, 0, &e->enabled_ns, &e->running_ns);
+}
+
+/* What is lent counts on one thread. */
+static int vk_make_of_loan(struct vk_perf *p, struct vk_event *e)
+{
+	struct perf_event *pe = vk_loan_leader(e->loan);
+
+	if (pe->hw.target != p->task)
+		return -ESRCH;
+	perf_event_disable(pe);
+	e->slots = vk_loan_slots(e);
+	e->pe = pe;
+	return 0;
+}
+
 /* Create the perf event of @e, disabled. Returns 0, or perf's error. */
 static int vk_make(struct vk_perf *p, struct vk_event *e)
 {
-	struct perf_event *pe = vk_perf_create(p->task, &e->attr, e);
+	struct perf_event *pe;
 
+	if (e->loan)
+		return vk_make_of_loan(p, e);
+	pe = vk_perf_create(p->task, &e->attr, e);
 	if (IS_ERR(pe))
 		return PTR_ERR(pe);
 	if (e->left)
@@ -252,6 +282,27 @@ static u8 vk_emulated_mask(const struct vk_perf *p, const struct vpmu_event_attr
 	return select == branches ? rings << VK_EMULATED_BRANCHES : 0;
 }
 
+static void vk_drop(struct vk_event *e)
+{
+	if (e->pe && !e->loan)
+		perf_event_release_kernel(e->pe);
+	e->pe = NULL;
+}
+
+static int vk_take_loan(struct vk_perf *p, struct vk_event *e)
+{
+	u64 enabled, running;
+	unsigned int i;
+
+	e->loan = vk_loan_take(&p->loans, e->attr.banks);
+	if (!e->loan)
+		return -ENOENT;
+	e->deadline = e->attr.period;
+	for (i = 0; i < VPMU_TOPDOWN; i++)
+		e->classes[i] = vk_loan_read(e->loan, 1 + i, &enabled, &running);
+	return 0;
+}
+
 static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 		     const struct vpmu_event_attr *attr)
 {
@@ -266,8 +317,12 @@ static int vk_create(struct vpmu_provider *provider, struct vpmu_event *ev,
 	e->head.quality = VPMU_QUALITY_EXACT;
 	e->attr = *attr;
 	e->emulated = vk_emulated_mask(p, attr);
-	ret = vk_bound(p) ? vk_make(p, e) : 0;
+	ret = attr->fixed == VK_FIXED_SLOTS ? vk_take_loan(p, e) : 0;
+	if (!ret && vk_bound(p))
+		ret = vk_make(p, e);
 	if (ret) {
+		if (e->loan)
+			vk_loan_return(e->loan);
 		vk_put_counter(vk_vm_of_perf(p), e);
 		return ret == -ENOENT ? -VPMU_ENOENT : -VPMU_EINVAL;
 	}
@@ -329,6 +384,8 @@ static uint64_t vk_read(struct vpmu_event *ev)
 	vk_take_emulated(vk_perf_of(ev->provider), e);
 	if (!e->pe)
 		return e->count + e->emulated_count;
+	if (e->loan)
+		return e->count + vk_loan_slots(e) - e->slots;
 	return e->count + e->emulated_count +
 	       perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
 }
@@ -424,6 +481,10 @@ static void vk_arm(struct vpmu_event *ev, uint64_t left)
 
 	if (!e->attr.period)
 		return;
+	if (e->loan) {
+		e->deadline = vk_read(ev) + left;
+		return;
+	}
 	vk_take_emulated(vk_perf_of(ev->provider), e);
 	e->debt = 0;
 	if (!e->pe) {
@@ -444,8 +505,9 @@ static void vk_release(struct vpmu_event *ev)
 
 	vk_disable(ev);
 	list_del(&e->list);
-	if (e->pe)
-		perf_event_release_kernel(e->pe);
+	vk_drop(e);
+	if (e->loan)
+		vk_loan_return(e->loan);
 	vk_put_counter(vk_vm_of_perf(vk_perf_of(ev->provider)), e);
 }
 
@@ -489,6 +551,16 @@ static uint64_t vk_clock(struct vpmu_provider *provider, bool hold)
 	return p->now;
 }
 
+static void vk_topdown(struct vpmu_event *ev, uint64_t *classes)
+{
+	struct vk_event *e = vk_event_of(ev);
+	u64 enabled, running;
+	unsigned int i;
+
+	for (i = 0; i < VPMU_TOPDOWN; i++)
+		classes[i] = vk_loan_read(e->loan, 1 + i, &enabled, &running) - e->classes[i];
+}
+
 const struct vpmu_provider_ops vk_perf_ops = {
 	.size = sizeof(vk_perf_ops),
 	.event_size = round_up(sizeof(struct vk_event), 8),
@@ -505,6 +577,7 @@ const struct vpmu_provider_ops vk_perf_ops = {
 	.commit = vk_commit,
 	.clock = vk_clock,
 	.running = vk_running,
+	.topdown = vk_topdown,
 };
 
 /* Perf clears its throttle when it schedules an event in. */
@@ -517,6 +590,16 @@ static void vk_restart(struct vk_event *e)
 	perf_event_enable(e->pe);
 }
 
+/* Perf does not say when what is lent overflows. */
+static void vk_look_at_loan(struct vk_event *e)
+{
+	if (!e->enabled || !e->attr.period || vk_read(&e->head) < e->deadline)
+		return;
+	e->deadline += e->attr.period;
+	if (e->head.overflowed)
+		e->head.overflowed(&e->head);
+}
+
 void vk_perf_poll(struct vk_perf *p)
 {
 	struct vk_event *e;
@@ -526,6 +609,8 @@ void vk_perf_poll(struct vk_perf *p)
 
 		if (READ_ONCE(e->stopped))
 			vk_restart(e);
+		if (e->loan)
+			vk_look_at_loan(e);
 		state = vk_state(&e->head);
 
 		if (!e->enabled || state == e->told)
@@ -583,6 +668,7 @@ void vk_perf_init(struct vk_perf *p)
 {
 	mutex_init(&p->lock);
 	INIT_LIST_HEAD(&p->events);
+	INIT_LIST_HEAD(&p->loans);
 	p->provider.ops = &vk_perf_ops;
 	p->provider.model = vk_model;
 	p->provider.n_gp = UINT32_MAX;
@@ -645,11 +731,10 @@ static void vk_unmake(struct vk_perf *p, struct vk_event *e)
 		e->ran += vk_ran(p, e, error);
 		e->since = p->now;
 	}
-	if (e->attr.period)
+	if (e->attr.period && !e->loan)
 		e->left = max_t(s64, local64_read(&e->pe->hw.period_left) - (s64)e->debt, 1);
 	e->debt = 0;
-	perf_event_release_kernel(e->pe);
-	e->pe = NULL;
+	vk_drop(e);
 	e->stopped = false;
 	e->enabled_ns = e->enabled_base = 0;
 	e->running_ns = e->running_base = 0;
@@ -692,4 +777,5 @@ void vk_perf_evict(const struct kvm_vcpu *vcpu)
 void vk_perf_fini(struct vk_perf *p)
 {
 	vk_perf_unbind(p);
+	vk_loans_free(&p->loans);
 }

@@ -11,6 +11,7 @@
 #include <linux/spinlock.h>
 
 #include "compat.h"
+#include "loan.h"
 #include "vpmu_kvm.h"
 
 #define CREATE_TRACE_POINTS
@@ -123,6 +124,7 @@ void vk_arch_free(struct vk_arch *a)
 static void vk_vm_free(struct vk_vm *vm)
 {
 	vk_arch_free(vm->arch);
+	vk_loans_free(&vm->loans);
 	kvfree(vm->pv);
 	kvfree(vm);
 }
@@ -144,6 +146,7 @@ static struct vk_vm *vk_vm_alloc(struct kvm *kvm, bool allow, struct vk_arch *ar
 	INIT_LIST_HEAD(&vm->list);
 	mutex_init(&vm->lock);
 	hash_init(vm->maps);
+	INIT_LIST_HEAD(&vm->loans);
 	INIT_WORK(&vm->end, vk_vm_end_work);
 	vk_filter_init(vm);
 	vm->arch = arch;

@@ -92,4 +92,38 @@ struct vpmu_kvm_arch {
  */
 #define VPMU_KVM_ARCH _IOWR('V', 0x54, struct vpmu_kvm_arch)
 
+#define VPMU_KVM_LEND_MAX 9u
+
+struct vpmu_kvm_lend {
+	__u32 size;      /* sizeof(struct vpmu_kvm_lend) */
+	__s32 vm;        /* the VM's file, from KVM_CREATE_VM */
+	__u32 vcpu;      /* the vCPU's id, of KVM_CREATE_VCPU */
+	/* Those of the CPU: 5, or 9 with the classes of level 2. */
+	__u32 n_events;
+	/*
+	 * Files of perf_event_open(): a group on the vCPU's thread. The leader counts slots
+	 * (raw 400H) and is disabled; the others are the classes (raw 8000H, 8100H, ...).
+	 * All with exclude_host, without sample_period and inherit, and with the same
+	 * exclude_user and exclude_kernel.
+	 */
+	__s32 event[VPMU_KVM_LEND_MAX];
+	__u32 reserved;  /* 0 */
+	__u64 asked;     /* with an error: number of an event, or of all */
+	__u64 available; /* number of events that the CPU has */
+	char why[88];    /* with an error: the reason; or empty */
+};
+
+/*
+ * Lend a vCPU a group of events, before it first runs: with one that counts in all rings the
+ * guest of VPMU_KVM_ARCH with n_fixed of 4 has fixed counter 3 and PERF_METRICS, as the kernel
+ * makes no groups for its modules. A guest that counts the slots of one ring alone needs
+ * another group with exclude_user or exclude_kernel, else it is told a loss. The files may be
+ * closed afterwards.
+ *
+ * Returns 0; EEXIST: there is such a group already; EBUSY: the vCPU runs, or has run; ENOENT:
+ * no such vCPU, or its guest has no such counter; EBADF, EINVAL: other files than these, or
+ * not this struct; EOPNOTSUPP: kprobes are locked; ENOMEM. Nothing has changed then.
+ */
+#define VPMU_KVM_LEND _IOWR('V', 0x55, struct vpmu_kvm_lend)
+
 #endif /* VPMU_KVM_MODULE_H */

@@ -85,6 +85,8 @@ struct vk_perf {
 	unsigned int depth;          /* nesting depth of batches */
 	unsigned int n_enabled;
 	struct list_head events;     /* struct vk_event */
+	struct list_head loans;      /* struct vk_loan; they stay as long as the vCPU */
+	bool planned;                /* no vCPU's: it will have been lent all */
 	/*
 	 * The instructions that KVM executes in place of the guest are counted as well, as
 	 * KVM's own PMU does: by kind, and in each kind user's and kernel's.
@@ -183,7 +185,7 @@ struct vk_vm {
 	struct list_head list;
 	struct kvm *kvm;             /* key in vk_vms */
 	pid_t pid;
-	struct mutex lock;           /* vpmu_ops.lock; also protects maps and the filter */
+	struct mutex lock;           /* vpmu_ops.lock; also protects maps, the filter and loans */
 	DECLARE_HASHTABLE(maps, 6);
 	struct work_struct end;
 	/* One of both; neither: the VM is refused a PMU, and has no vCPUs. */
@@ -194,6 +196,7 @@ struct vk_vm {
 	u64 filter_events[VPMU_FILTER_EVENTS_MAX];
 	const void *filter_seen;     /* KVM's pointer to the filter at that time */
 	unsigned int filter_changes;
+	struct list_head loans;      /* struct vk_loan, of vCPUs that are not made yet; under lock */
 	unsigned int n_vcpus;        /* 0: the VM is refused a PMU */
 	struct vk_vcpu *vcpu[];      /* by vcpu_idx */
 };
@@ -319,6 +322,9 @@ void vk_warn(const struct vpmu_error *why);
 /** Create the vCPU, and its VM, that makes its first call. NULL: it has no PMU. */
 struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu);
 
+/** Topdown classes that the host's CPUs count: 0, 4 or 8. */
+unsigned int vk_arch_topdown(void);
+
 /** Undo what vk_arch_give() has done for a VM. */
 void vk_arch_free(struct vk_arch *arch);
 
@@ -388,6 +394,12 @@ void vk_gpa_dirty(void *ctx, void *at, uint32_t size);
 /** Report the written pages to KVM's dirty log, once each. On the vCPU's thread. */
 void vk_flush_dirty(struct vk_vcpu *c);
 
+/* loan.c; the rest is in loan.h */
+struct vpmu_kvm_lend;
+
+/** VPMU_KVM_LEND. May sleep. */
+int vk_lend(struct kvm *kvm, const struct vpmu_kvm_lend *io, struct vpmu_error *why);
+
 /* perf.c */
 extern const struct vpmu_provider_ops vk_perf_ops;
 
@@ -414,7 +426,7 @@ void vk_perf_unbind(struct vk_perf *p);
 void vk_perf_evict(const struct kvm_vcpu *vcpu);
 
 /**
- * Tell the owners of events that have gained or lost their counter. On the vCPU's thread.
+ * Tell the owners of events that have overflowed unseen, or have gained or lost their counter. On the vCPU's thread.
  */
 void vk_perf_poll(struct vk_perf *p);
 

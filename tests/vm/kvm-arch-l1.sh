@@ -414,6 +414,38 @@ t_records() {
 	unload
 }
 
+# Slots and their classes, from groups that the VMM lends, on an L1 with a modelled CPU. L1's
+# own event of the slots, pinned to the CPUs, takes them from the guest, which is told.
+# shellcheck disable=SC2016 # L2's
+t_topdown() {
+	load
+	"$VPMU_BUILD/vmm/arch" topdown | sed -E 's,^(ok|not ok) ,\1 topdown/vmm/,'
+	rm -f topdown-*
+	arch topdown --smp 2 -- sh -c '
+		"$1/modelling" topdown "$2"
+		perf stat -x, -o own -e "{slots:u,topdown-retiring:u}" "$3"
+		awk -F, "\$3 ~ /^slots/ { all = \$1 } \$3 ~ /retiring/ { n = \$1 }
+			END { far = n > 41020005 ? n - 41020005 : 41020005 - n; print (far <= 4 * all / 255 ?
+				\"ok\" : \"not ok\"), \"demo\", far <= 4 * all / 255 ? \"\" : \": \" n \" of \" all }" own
+		perf stat -a -M TopdownL1,TopdownL2 sleep 1 2>metrics && ! grep "<not" metrics && echo ok metrics ||
+			{ cat metrics; echo not ok metrics; }
+		perf stat -a -e slots sh -c "touch topdown-ready; until [ -e topdown-told ]; do
+			$4/vpmu lost >topdown-now 2>&1; [ ! -e topdown-taken ] || [ -e topdown-seen ] || cp topdown-now topdown-seen
+			sleep 0.2; done" 2>/dev/null' \
+		sh "$VPMU_ROOT/tests/guest" "$programs/modelled" "$demo" "$VPMU_BUILD" >topdown.out 2>&1 &
+	wait_for 400 [ -e topdown-ready ]
+	perf stat -a -o topdown-host -x, -e slots:D sh -c '
+		sleep 1; touch topdown-taken; for i in $(seq 100); do [ ! -e topdown-seen ] || break; sleep 0.1; done' &
+	wait $!
+	touch topdown-told
+	wait
+	cat topdown.out
+	check topdown/told "$(grep -q 'fixed 3.* lost ' topdown-seen || cat topdown-seen)"
+	check "topdown/the host's event counts" "$(grep -q ',100.00,' topdown-host || cat topdown-host)"
+	nothing_left topdown
+	unload
+}
+
 # A guest that does to the PMU whatever it can, beside a host that counts itself.
 t_fuzz() {
 	local status=0 out

@@ -61,7 +61,7 @@ round() {
 	fi
 	[[ " $* " != *' others '* ]] || others >log || { echo "not ok $name/others: $(tail -n 1 log)"; return; }
 	driver=$(pv_guest "$suite") || { echo "$driver"; return; }
-	l1_cpu=${CPU:-$cpu} in_l1 "$name" "${L1_OPTIONS[@]}" --smp 2 --append "$L1_PARAMETERS $parameters" -- \
+	l1_cpu=${CPU:-$cpu} in_l1 "$name" "${L1_OPTIONS[@]}" --smp 2 --uarch "${UARCH:-off}" --append "$L1_PARAMETERS $parameters" -- \
 		"$VPMU_ROOT/tests/vm/kvm-arch-l1.sh" "$module" "$driver" "$suite" "$@"
 }
 
@@ -79,6 +79,12 @@ records() {
 	CPU=Icelake-Server round intel "$1" "$2" 0 0 records
 }
 
+# topdown SUITE PARAMETERS: on a modelled CPU.
+topdown() {
+	[[ ${CASES:-topdown} == *topdown* ]] || return
+	UARCH=on round intel "$1" "$2" 0 0 topdown
+}
+
 if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
 	round amd bookworm panic_on_warn=1 1000 3 ${CASES:-vmm tool property guest lost told contention}
@@ -93,7 +99,7 @@ if [[ ${CASES:-others} == *others* ]]; then
 	[ "${CASES:-}" != others ] || exit 0
 fi
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
-[[ ${CASES:-} =~ ^(mediated|records)$ ]] || for maker in amd intel; do
+[[ ${CASES:-} =~ ^(mediated|records|topdown)$ ]] || for maker in amd intel; do
 	for suite in ${SUITES:-bookworm bookworm-backports trixie-backports}; do
 		# shellcheck disable=SC2086 # words are meant
 		round $maker "$suite" "$strict" 100000 50 ${CASES:-$all}
@@ -102,5 +108,6 @@ done
 mediated "$strict"
 for suite in ${SUITES:-bookworm bookworm-backports trixie-backports}; do
 	records "$suite" "$strict"
+	topdown "$suite" "$strict"
 done
 exit 0

@@ -556,6 +556,19 @@ int vmm_decide(struct vmm *vm, unsigned long what)
 
 /* The architectural PMU */
 
+int vmm_lend(struct vmm *vm, struct vpmu_kvm_lend *l)
+{
+	int fd = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return errno;
+	l->size = sizeof(*l);
+	l->vm = vm->fd;
+	ret = ioctl(fd, VPMU_KVM_LEND, l) ? errno : 0;
+	close(fd);
+	return ret;
+}
+
 int vmm_arch(struct vmm *vm, struct vpmu_kvm_arch *a)
 {
 	int fd = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC), ret;

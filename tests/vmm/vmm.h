@@ -117,6 +117,8 @@ int vmm_decide(struct vmm *vm, unsigned long what); /* VPMU_KVM_ALLOW, VPMU_KVM_
 
 struct vpmu_kvm_arch;
 int vmm_arch(struct vmm *vm, struct vpmu_kvm_arch *a); /* VPMU_KVM_ARCH; 0, or an errno */
+struct vpmu_kvm_lend;
+int vmm_lend(struct vmm *vm, struct vpmu_kvm_lend *l); /* VPMU_KVM_LEND; likewise */
 
 /* By an instruction of the guest: 0, or EIO for a fault. */
 int vmm_wrmsr(struct vmm_vcpu *v, uint32_t msr, uint64_t value);

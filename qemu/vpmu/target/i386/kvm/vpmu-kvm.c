@@ -25,7 +25,8 @@ static struct {
     struct vpmu_kvm_vm *vm;
     struct vpmu_ops memory;
     VPMUPvState state;
-} the_vm;
+    int module;          /* file of the device, while vCPUs are to be lent events */
+} the_vm = { .module = -1 };
 
 QEMU_BUILD_BUG_ON(X86_VPMU_KVM_DOORBELL != VPMU_PV_MSR_DOORBELL);
 
@@ -89,6 +90,19 @@ static void vpmu_kvm_refused(const struct vpmu_kvm_arch *a, int error,
     }
 }
 
+/* All fixed counters are four where this host's perf counts slots */
+static bool vpmu_kvm_give(int fd, struct vpmu_kvm_arch *a)
+{
+    struct vpmu_kvm_arch most = *a;
+
+    most.n_fixed = 4;
+    if (!a->n_fixed && vpmu_kvm_topdown() && !ioctl(fd, VPMU_KVM_ARCH, &most)) {
+        *a = most;
+        return true;
+    }
+    return !ioctl(fd, VPMU_KVM_ARCH, a);
+}
+
 /* The VM's PMU is that of its first CPU */
 static bool vpmu_kvm_ask_arch(const X86VPMUProps *p, Error **errp)
 {
@@ -112,9 +126,12 @@ static bool vpmu_kvm_ask_arch(const X86VPMUProps *p, Error **errp)
                           "and give this user access to its device.\n");
         return false;
     }
-    given = !ioctl(fd, VPMU_KVM_ARCH, &a);
+    given = vpmu_kvm_give(fd, &a);
     if (!given) {
         vpmu_kvm_refused(&a, errno, errp);
+    } else if (a.n_fixed > 3) {
+        the_vm.module = fd;
+        return true;
     }
     qemu_close(fd);
     return given;
@@ -141,6 +158,19 @@ bool x86_vpmu_kvm_realize(X86CPU *cpu, Error **errp)
     return true;
 }
 
+/* On the vCPU's thread. Without it this vCPU has three fixed counters */
+static void vpmu_kvm_lend_slots(CPUState *cs)
+{
+    char why[VPMU_KVM_WHY];
+    int ret = vpmu_kvm_lend(the_vm.module, kvm_state->vmfd,
+                            kvm_arch_vcpu_id(cs), why);
+
+    if (ret) {
+        warn_report("pmu-arch: no topdown metrics for CPU %d: %s",
+                    cs->cpu_index, why[0] ? why : strerror(-ret));
+    }
+}
+
 int x86_vpmu_kvm_init(X86CPU *cpu, struct kvm_cpuid2 *cpuid, uint32_t capacity)
 {
     const char *pv = vpmu_given(cpu->vpmu_props.pv);
@@ -149,6 +179,9 @@ int x86_vpmu_kvm_init(X86CPU *cpu, struct kvm_cpuid2 *cpuid, uint32_t capacity)
     bool first = !the_vm.vm;
     int ret;
 
+    if (the_vm.module >= 0) {
+        vpmu_kvm_lend_slots(cs);
+    }
     if (!pv || !strcmp(pv, "off")) {
         return 0;
     }
