@@ -228,10 +228,30 @@ static char *name_arch(const struct vpmu_kvm_arch *a)
 	return xprintf("version %u, %u counters", a->version, a->n_gp + a->n_fixed);
 }
 
-static void arch(int device, struct vpmu_kvm_state *s, const char *none)
+/* The most that there is: with topdown metrics, if events can be lent. */
+static char *ask_all(int device, int vm, pid_t pid, struct vpmu_kvm_arch *a)
 {
-	struct vpmu_kvm_arch a = { .size = sizeof(a), .vm = s->vm };
-	char *error = ask_arch(device, &a);
+	struct vcpus *vcpus = lend_find(pid);
+	char *error = NULL;
+
+	*a = (struct vpmu_kvm_arch){ .size = sizeof(*a), .vm = vm, .n_fixed = 4 };
+	if (vcpus)
+		error = ask_arch(device, a);
+	if (vcpus && !error)
+		lend_all(vcpus, device, vm);
+	if (!vcpus || error) {
+		free(error);
+		*a = (struct vpmu_kvm_arch){ .size = sizeof(*a), .vm = vm };
+		error = ask_arch(device, a);
+	}
+	free(vcpus);
+	return error;
+}
+
+static void arch(int device, struct vpmu_kvm_state *s, const char *pid)
+{
+	struct vpmu_kvm_arch a;
+	char *error = ask_all(device, s->vm, (pid_t)atoi(pid), &a);
 
 	if (error)
 		fail(EXIT_VPMU, "an architectural PMU cannot be had: %s", error);
@@ -245,18 +265,18 @@ bool kvm_module_there(void)
 
 char *kvm_give_arch(pid_t pid, char **error)
 {
-	struct vpmu_kvm_arch a = { .size = sizeof(a) };
-	int device = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC);
+	int device = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC), vm;
+	struct vpmu_kvm_arch a;
 
 	*error = NULL;
 	if (device < 0) {
 		*error = xprintf(VPMU_KVM_DEVICE ": %s", strerror(errno));
 		return NULL;
 	}
-	a.vm = open_vm(pid, error);
-	if (a.vm >= 0) {
-		*error = ask_arch(device, &a);
-		close(a.vm);
+	vm = open_vm(pid, error);
+	if (vm >= 0) {
+		*error = ask_all(device, vm, pid, &a);
+		close(vm);
 	}
 	close(device);
 	return *error ? NULL : name_arch(&a);
@@ -318,6 +338,6 @@ int verb_kvm(int argc, char **argv)
 	}
 	device = open_device();
 	s.vm = take_vm(argv[first + 1]);
-	verb->perform(device, &s, argv[first + 2]);
+	verb->perform(device, &s, argv[argc - 1]);
 	return 0;
 }

@@ -412,6 +412,8 @@ static void add_machine(struct args *args, const struct qemu *qemu,
 	option(args, "display", strdup("none"));
 	option(args, "machine", strdup("pc,acpi=off,usb=off,i8042=off,hpet=off,vmport=off"));
 	option(args, "accel", strdup(m->kvm ? "kvm" : "tcg"));
+	if (m->asks)
+		option(args, "name", strdup("vpmu,debug-threads=on")); /* lend.c finds them */
 	option(args, "bios", strdup("qboot.rom"));
 	if (m->paused)
 		add(args, strdup("-S"));

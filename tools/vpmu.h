@@ -186,6 +186,14 @@ bool kvm_module_there(void);
  */
 char *kvm_give_arch(pid_t pid, char **error);
 
+/* lend.c */
+
+/* The vCPUs of QEMU's process whose threads can be lent events, or NULL; to be freed. */
+struct vcpus *lend_find(pid_t pid);
+
+/* Lends each of them what counts topdown metrics; says so when that fails. */
+void lend_all(struct vcpus *v, int device, int vm);
+
 /* ---- memory.c */
 /* Bytes that a guest may take before the kernel kills, and in @whose what bounds them. */
 uint64_t memory_there(const char **whose);

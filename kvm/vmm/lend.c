@@ -28,7 +28,7 @@ static void lend_close(const struct vpmu_kvm_lend *l)
 }
 
 /* Opens as many as the CPU has: 5, 9, or less if it has no topdown metrics. */
-static void lend_open(struct vpmu_kvm_lend *l, bool user, bool kernel)
+static void lend_open(struct vpmu_kvm_lend *l, pid_t thread, bool user, bool kernel)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_RAW, .size = sizeof(attr), .config = LEND_SLOTS, .disabled = 1,
@@ -37,7 +37,8 @@ static void lend_open(struct vpmu_kvm_lend *l, bool user, bool kernel)
 
 	for (l->n_events = 0; l->n_events < VPMU_KVM_LEND_MAX; l->n_events++) {
 		int leader = l->n_events ? l->event[0] : -1;
-		long fd = syscall(SYS_perf_event_open, &attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
+		long fd = syscall(SYS_perf_event_open, &attr, thread, -1, leader,
+				  PERF_FLAG_FD_CLOEXEC);
 
 		if (fd < 0)
 			return;
@@ -51,12 +52,12 @@ bool vpmu_kvm_topdown(void)
 {
 	struct vpmu_kvm_lend l = { .size = sizeof(l) };
 
-	lend_open(&l, true, true);
+	lend_open(&l, 0, true, true);
 	lend_close(&l);
 	return l.n_events >= 5;
 }
 
-int vpmu_kvm_lend(int device, int vm, uint32_t vcpu, char *why)
+int vpmu_kvm_lend(int device, int vm, uint32_t vcpu, pid_t thread, char *why)
 {
 	unsigned int rings;
 
@@ -65,7 +66,7 @@ int vpmu_kvm_lend(int device, int vm, uint32_t vcpu, char *why)
 		struct vpmu_kvm_lend l = { .size = sizeof(l), .vm = vm, .vcpu = vcpu };
 		int error;
 
-		lend_open(&l, rings & 1, rings & 2);
+		lend_open(&l, thread, rings & 1, rings & 2);
 		error = ioctl(device, VPMU_KVM_LEND, &l) ? errno : 0;
 		lend_close(&l);
 		if (error) {

@@ -190,18 +190,18 @@ void vpmu_kvm_stats(const struct vpmu_kvm_vcpu *vcpu, struct vpmu_kvm_stats *sta
 bool vpmu_kvm_topdown(void);
 
 /**
- * Lend a vCPU what counts its slots and topdown classes in all rings, and in each alone. On
- * the vCPU's thread, after VPMU_KVM_ARCH with n_fixed of 4 and KVM_CREATE_VCPU, before the
- * first KVM_RUN.
+ * Lend a vCPU what counts its slots and topdown classes in all rings, and in each alone:
+ * after VPMU_KVM_ARCH with n_fixed of 4 and KVM_CREATE_VCPU, before the first KVM_RUN.
  *
  * @device: the open file of VPMU_KVM_DEVICE
  * @vm: that of KVM_CREATE_VM
  * @vcpu: the id that KVM_CREATE_VCPU was given
+ * @thread: the thread that runs the vCPU; 0: this one
  * @why: on failure the module's reason, or empty; VPMU_KVM_WHY bytes
  *
  * Returns 0, or the negative errno of VPMU_KVM_LEND; then the guest of this vCPU has three
  * fixed counters, or is told a loss where it counts one ring alone.
  */
-int vpmu_kvm_lend(int device, int vm, uint32_t vcpu, char *why);
+int vpmu_kvm_lend(int device, int vm, uint32_t vcpu, pid_t thread, char *why);
 
 #endif /* VPMU_KVM_H */

@@ -421,19 +421,27 @@ t_topdown() {
 	load
 	"$VPMU_BUILD/vmm/arch" topdown | sed -E 's,^(ok|not ok) ,\1 topdown/vmm/,'
 	rm -f topdown-*
-	arch topdown --smp 2 -- sh -c '
-		"$1/modelling" topdown "$2"
-		perf stat -x, -o own -e "{slots:u,topdown-retiring:u}" "$3"
-		awk -F, "\$3 ~ /^slots/ { all = \$1 } \$3 ~ /retiring/ { n = \$1 }
-			END { far = n > 41020005 ? n - 41020005 : 41020005 - n; print (far <= 4 * all / 255 ?
-				\"ok\" : \"not ok\"), \"demo\", far <= 4 * all / 255 ? \"\" : \": \" n \" of \" all }" own
-		perf stat -a -M TopdownL1,TopdownL2 sleep 1 2>metrics && ! grep "<not" metrics && echo ok metrics ||
-			{ cat metrics; echo not ok metrics; }
-		perf stat -a -e slots sh -c "touch topdown-ready; until [ -e topdown-told ]; do
-			$4/vpmu lost >topdown-now 2>&1; [ ! -e topdown-taken ] || [ -e topdown-seen ] || cp topdown-now topdown-seen
-			sleep 0.2; done" 2>/dev/null' \
-		sh "$VPMU_ROOT/tests/guest" "$programs/modelled" "$demo" "$VPMU_BUILD" >topdown.out 2>&1 &
-	wait_for 400 [ -e topdown-ready ]
+	cat >topdown.sh <<-'END'
+	guest=$1 modelled=$2 demo=$3 vpmu=$4
+	perf stat -x, -o own -e '{slots:u,topdown-retiring:u}' "$demo"
+	awk -F, '/slots/ { all = $1 } /retiring/ { n = $1 }
+		END { far = n > 41020005 ? n - 41020005 : 41020005 - n; right = all && far <= 4 * all / 255
+			print right ? "ok demo" : "not ok demo: " n " of " all }' own
+	for options in --topdown '-M TopdownL1,TopdownL2'; do
+		if perf stat -a $options sleep 1 2>all && ! grep '<not' all; then
+			echo "ok perf stat $options"
+		else
+			echo "not ok perf stat $options: $(grep -m 1 '<not' all)"
+		fi
+	done
+	"$guest/modelling" topdown "$modelled"
+	perf stat -a -e slots sh -c 'touch topdown-ready; until [ -e topdown-told ]; do
+		"$0" lost >topdown-now 2>&1; [ ! -e topdown-taken ] || [ -e topdown-seen ] || cp topdown-now topdown-seen
+		sleep 0.2; done' "$vpmu" 2>/dev/null
+	END
+	arch topdown --smp 2 -- sh ./topdown.sh "$VPMU_ROOT/tests/guest" "$programs/modelled" "$demo" \
+		"$VPMU_BUILD/vpmu" >topdown.out 2>&1 &
+	wait_for 800 [ -e topdown-ready ]
 	perf stat -a -o topdown-host -x, -e slots:D sh -c '
 		sleep 1; touch topdown-taken; for i in $(seq 100); do [ ! -e topdown-seen ] || break; sleep 0.1; done' &
 	wait $!

@@ -943,6 +943,7 @@ static const char *of_loop(struct vmm_vcpu *v, uint64_t turns)
 	CHECK(retiring + unit >= 2 * turns && retiring <= 2 * turns + unit + 100, true);
 	CHECK(vmm_rdpmc(v, 1u << 29, &pmc), 0);
 	CHECK(pmc, fields);
+	CHECK(msr(v, STATUS), 0);
 	return NULL;
 }
 

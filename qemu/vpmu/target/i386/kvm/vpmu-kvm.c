@@ -163,7 +163,7 @@ static void vpmu_kvm_lend_slots(CPUState *cs)
 {
     char why[VPMU_KVM_WHY];
     int ret = vpmu_kvm_lend(the_vm.module, kvm_state->vmfd,
-                            kvm_arch_vcpu_id(cs), why);
+                            kvm_arch_vcpu_id(cs), 0, why);
 
     if (ret) {
         warn_report("pmu-arch: no topdown metrics for CPU %d: %s",
