@@ -196,7 +196,7 @@ struct vk_vm {
 	u64 filter_events[VPMU_FILTER_EVENTS_MAX];
 	const void *filter_seen;     /* KVM's pointer to the filter at that time */
 	unsigned int filter_changes;
-	struct list_head loans;      /* struct vk_loan, of vCPUs that are not made yet; under lock */
+	struct list_head loans;      /* struct vk_loan, of vCPUs to come; under lock */
 	unsigned int n_vcpus;        /* 0: the VM is refused a PMU */
 	struct vk_vcpu *vcpu[];      /* by vcpu_idx */
 };
@@ -426,7 +426,8 @@ void vk_perf_unbind(struct vk_perf *p);
 void vk_perf_evict(const struct kvm_vcpu *vcpu);
 
 /**
- * Tell the owners of events that have overflowed unseen, or have gained or lost their counter. On the vCPU's thread.
+ * Tell the owners of events that have overflowed unseen, or have gained or lost their
+ * counter. On the vCPU's thread.
  */
 void vk_perf_poll(struct vk_perf *p);
 

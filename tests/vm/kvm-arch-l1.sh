@@ -421,7 +421,7 @@ t_topdown() {
 	load
 	"$VPMU_BUILD/vmm/arch" topdown | sed -E 's,^(ok|not ok) ,\1 topdown/vmm/,'
 	rm -f topdown-*
-	cat >topdown.sh <<-'END'
+	cat >topdown.sh <<-'GUEST'
 	guest=$1 modelled=$2 demo=$3 vpmu=$4
 	perf stat -x, -o own -e '{slots:u,topdown-retiring:u}' "$demo"
 	awk -F, '/slots/ { all = $1 } /retiring/ { n = $1 }
@@ -438,7 +438,7 @@ t_topdown() {
 	perf stat -a -e slots sh -c 'touch topdown-ready; until [ -e topdown-told ]; do
 		"$0" lost >topdown-now 2>&1; [ ! -e topdown-taken ] || [ -e topdown-seen ] || cp topdown-now topdown-seen
 		sleep 0.2; done' "$vpmu" 2>/dev/null
-	END
+	GUEST
 	arch topdown --smp 2 -- sh ./topdown.sh "$VPMU_ROOT/tests/guest" "$programs/modelled" "$demo" \
 		"$VPMU_BUILD/vpmu" >topdown.out 2>&1 &
 	wait_for 800 [ -e topdown-ready ]
