@@ -250,7 +250,7 @@ static char *ask_all(int device, int vm, pid_t pid, struct vpmu_kvm_arch *a)
 
 static void arch(int device, struct vpmu_kvm_state *s, const char *pid)
 {
-	struct vpmu_kvm_arch a;
+	struct vpmu_kvm_arch a = { 0 };
 	char *error = ask_all(device, s->vm, (pid_t)atoi(pid), &a);
 
 	if (error)
@@ -266,7 +266,7 @@ bool kvm_module_there(void)
 char *kvm_give_arch(pid_t pid, char **error)
 {
 	int device = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC), vm;
-	struct vpmu_kvm_arch a;
+	struct vpmu_kvm_arch a = { 0 };
 
 	*error = NULL;
 	if (device < 0) {

@@ -89,11 +89,6 @@ static const struct vpmu_ops vk_arch_ops = {
 
 /* The PMU that a VM is given */
 
-unsigned int vk_arch_topdown(void)
-{
-	return vk_arch_model.topdown;
-}
-
 static struct vpmu_arch_config vk_arch_config(const struct vk_arch *a, struct vpmu_provider *p,
 					      void *ctx)
 {
@@ -139,6 +134,7 @@ int vk_arch_plan(struct vk_arch *a, const struct vpmu_kvm_arch *want, struct vpm
 	a->version = want->version ?: most.version;
 	a->capabilities = want->capabilities ?: most.capabilities;
 	a->n_gp = want->n_gp ?: most.n_gp;
+	a->topdown = vk_arch_model.topdown;
 	/* Only a VMM that asks for the fourth lends what it takes. */
 	a->n_fixed = want->n_fixed ?: a->version < 2 ? 0 : min(most.n_fixed, (u8)VK_FIXED_SLOTS);
 	vk_perf_init(&p);

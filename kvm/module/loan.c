@@ -204,8 +204,8 @@ int vk_lend(struct kvm *kvm, const struct vpmu_kvm_lend *io, struct vpmu_error *
 		why->what = "no such vCPU";
 		return -ENOENT;
 	}
-	if (io->n_events != 1 + vk_arch_topdown()) {
-		*why = (struct vpmu_error){ "events", io->n_events, 1 + vk_arch_topdown() };
+	if (io->n_events != 1u + vm->arch->topdown) {
+		*why = (struct vpmu_error){ "events", io->n_events, 1 + vm->arch->topdown };
 		return -EINVAL;
 	}
 	if (vk_find_functions(vk_loan_functions, ARRAY_SIZE(vk_loan_functions))) {

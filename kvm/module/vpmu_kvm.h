@@ -110,6 +110,7 @@ struct vk_perf {
 struct vk_arch {
 	const struct vk_vendor *vendor;
 	u8 version, n_gp, n_fixed;
+	u8 topdown;                  /* classes that the host's CPUs count: 0, 4 or 8 */
 	u64 capabilities;
 };
 
@@ -321,9 +322,6 @@ void vk_warn(const struct vpmu_error *why);
 
 /** Create the vCPU, and its VM, that makes its first call. NULL: it has no PMU. */
 struct vk_vcpu *vk_attach(struct kvm_vcpu *vcpu);
-
-/** Topdown classes that the host's CPUs count: 0, 4 or 8. */
-unsigned int vk_arch_topdown(void);
 
 /** Undo what vk_arch_give() has done for a VM. */
 void vk_arch_free(struct vk_arch *arch);

@@ -414,12 +414,20 @@ t_records() {
 	unload
 }
 
-# Slots and their classes, from groups that the VMM lends, on an L1 with a modelled CPU. L1's
-# own event of the slots, pinned to the CPUs, takes them from the guest, which is told.
+# Slots and their classes, from groups that the VMM lends, on an L1 with a modelled CPU.
+t_lent() {
+	load
+	check lent/slots "$([ -e /sys/bus/event_source/devices/cpu/events/slots ] || echo 'L1 has none')"
+	"$VPMU_BUILD/vmm/arch" topdown | sed -E 's,^(ok|not ok) ,\1 lent/,'
+	nothing_left lent
+	unload
+}
+
+# The same in a stock guest. L1's own event of the slots, pinned to the CPUs, takes them from the
+# guest, which is told.
 # shellcheck disable=SC2016 # L2's
 t_topdown() {
 	load
-	"$VPMU_BUILD/vmm/arch" topdown | sed -E 's,^(ok|not ok) ,\1 topdown/vmm/,'
 	rm -f topdown-*
 	cat >topdown.sh <<-'GUEST'
 	guest=$1 modelled=$2 demo=$3 vpmu=$4

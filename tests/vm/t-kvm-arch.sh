@@ -82,7 +82,7 @@ records() {
 # topdown SUITE PARAMETERS: on a modelled CPU.
 topdown() {
 	[[ ${CASES:-topdown} == *topdown* ]] || return
-	UARCH=on round intel "$1" "$2" 0 0 topdown
+	UARCH=on round intel "$1" "$2" 0 0 lent topdown
 }
 
 if [ -z "${SOAK:-}" ]; then
@@ -90,6 +90,7 @@ if [ -z "${SOAK:-}" ]; then
 	round amd bookworm panic_on_warn=1 1000 3 ${CASES:-vmm tool property guest lost told contention}
 	# shellcheck disable=SC2086 # words are meant
 	CPU=Icelake-Server round intel trixie-backports panic_on_warn=1 1000 3 ${CASES:-vmm carried fuzz}
+	[ -n "${CASES:-}" ] || UARCH=on round intel bookworm panic_on_warn=1 0 0 lent
 	exit 0
 fi
 all='vmm tool property kut guest own foreign lost told two deep contention memory storm carried fuzz'
