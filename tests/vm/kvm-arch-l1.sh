@@ -430,7 +430,7 @@ t_topdown() {
 	load
 	rm -f topdown-*
 	cat >topdown.sh <<-'GUEST'
-	guest=$1 modelled=$2 demo=$3 vpmu=$4
+	demo=$1 vpmu=$2
 	perf stat -x, -o own -e '{slots:u,topdown-retiring:u}' "$demo"
 	awk -F, '/slots/ { all = $1 } /retiring/ { n = $1 }
 		END { far = n > 41020005 ? n - 41020005 : 41020005 - n; right = all && far <= 4 * all / 255
@@ -442,13 +442,11 @@ t_topdown() {
 			echo "not ok perf stat $options: $(grep -m 1 '<not' all)"
 		fi
 	done
-	"$guest/modelling" topdown "$modelled"
 	perf stat -a -e slots sh -c 'touch topdown-ready; until [ -e topdown-told ]; do
 		"$0" lost >topdown-now 2>&1; [ ! -e topdown-taken ] || [ -e topdown-seen ] || cp topdown-now topdown-seen
 		sleep 0.2; done' "$vpmu" 2>/dev/null
 	GUEST
-	arch topdown --smp 2 -- sh ./topdown.sh "$VPMU_ROOT/tests/guest" "$programs/modelled" "$demo" \
-		"$VPMU_BUILD/vpmu" >topdown.out 2>&1 &
+	arch topdown --smp 2 -- sh ./topdown.sh "$demo" "$VPMU_BUILD/vpmu" >topdown.out 2>&1 &
 	wait_for 800 [ -e topdown-ready ]
 	perf stat -a -o topdown-host -x, -e slots:D sh -c '
 		sleep 1; touch topdown-taken; for i in $(seq 100); do [ ! -e topdown-seen ] || break; sleep 0.1; done' &
