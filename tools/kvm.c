@@ -251,7 +251,7 @@ static char *ask_all(int device, int vm, pid_t pid, struct vpmu_kvm_arch *a)
 static void arch(int device, struct vpmu_kvm_state *s, const char *pid)
 {
 	struct vpmu_kvm_arch a = { 0 };
-	char *error = ask_all(device, s->vm, (pid_t)atoi(pid), &a);
+	char *error = ask_all(device, s->vm, (pid_t)strtol(pid, NULL, 10), &a);
 
 	if (error)
 		fail(EXIT_VPMU, "an architectural PMU cannot be had: %s", error);

@@ -939,7 +939,8 @@ static const char *of_loop(struct vmm_vcpu *v, uint64_t turns)
 	uint64_t slots = msr(v, SLOTS), fields = msr(v, VPMU_MSR_PERF_METRICS), pmc;
 	uint64_t retiring = slots * (fields & 0xff) / 255, unit = slots / 255 + 1;
 
-	CHECK((fields & 0xff) + (fields >> 8 & 0xff) + (fields >> 16 & 0xff) + (fields >> 24 & 0xff), 255);
+	CHECK((fields & 0xff) + (fields >> 8 & 0xff) + (fields >> 16 & 0xff) +
+	      (fields >> 24 & 0xff), 255);
 	CHECK(retiring + unit >= 2 * turns && retiring <= 2 * turns + unit + 100, true);
 	CHECK(vmm_rdpmc(v, 1u << 29, &pmc), 0);
 	CHECK(pmc, fields);
