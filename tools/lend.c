@@ -31,6 +31,18 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Reads the number of @text, which is between @before and @after. */
+static bool number_of(const char *text, const char *before, char after, unsigned int *number)
+{
+	size_t length = strlen(before);
+	char *end;
+
+	if (strncmp(text, before, length))
+		return false;
+	*number = (unsigned int)strtoul(text + length, &end, 10);
+	return end > text + length && *end == after;
+}
+
 static void add_id(struct vcpus *v, int dir, const char *name)
 {
 	char target[64];
@@ -39,7 +51,7 @@ static void add_id(struct vcpus *v, int dir, const char *name)
 	if (n < 0 || v->n_ids == LEND_VCPUS)
 		return;
 	target[n] = 0;
-	if (sscanf(target, "anon_inode:kvm-vcpu:%u", &v->id[v->n_ids]) == 1)
+	if (number_of(target, "anon_inode:kvm-vcpu:", '\0', &v->id[v->n_ids]))
 		v->n_ids++;
 }
 
@@ -52,7 +64,7 @@ static void add_thread(struct vcpus *v, int dir, const char *name)
 	free(path);
 	if (fd < 0)
 		return;
-	if (read(fd, comm, sizeof(comm) - 1) > 0 && sscanf(comm, "CPU %u/KVM", &number) == 1 &&
+	if (read(fd, comm, sizeof(comm) - 1) > 0 && number_of(comm, "CPU ", '/', &number) &&
 	    number < LEND_VCPUS && !v->thread[number]) {
 		v->thread[number] = (pid_t)strtol(name, NULL, 10);
 		v->n_threads++;
