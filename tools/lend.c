@@ -112,7 +112,7 @@ void lend_all(struct vcpus *v, int device, int vm)
 	for (i = 0; i < v->n_ids; i++) {
 		int ret = vpmu_kvm_lend(device, vm, v->id[i], v->thread[i], why);
 
-		if (ret)
+		if (ret && ret != -EEXIST)
 			say("vCPU %u has no topdown metrics: %s", v->id[i],
 			    why[0] ? why : strerror(-ret));
 	}

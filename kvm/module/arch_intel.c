@@ -60,7 +60,8 @@ static void vk_intel_most(struct vk_arch *most, const struct x86_pmu_capability 
 	if ((most->capabilities & VPMU_CAP_LBR) == VPMU_CAP_LBR_ARCH)
 		most->capabilities &= ~VPMU_CAP_LBR;
 	most->n_gp = min(host->num_counters_gp, (int)m->n_gp);
-	most->n_fixed = min3(host->num_counters_fixed, (int)m->n_fixed, m->topdown ? 4 : 3);
+	most->n_fixed = min3(host->num_counters_fixed, (int)m->n_fixed,
+			     VK_FIXED_SLOTS + !!m->topdown);
 }
 
 static bool vk_is_perfctr(const struct vk_vcpu *c, u32 index)

@@ -42,7 +42,8 @@ struct vk_event {
 	struct perf_event *pe;       /* NULL: not bound, or perf has not made it */
 	struct vk_loan *loan;        /* pe is its leader; NULL: pe is this event's own */
 	u64 slots;                   /* sum of the loan when it became pe */
-	u64 classes[VPMU_TOPDOWN];   /* sums of the loan when it was taken */
+	/* Sums of the loan that stand for 0; while pe is NULL, what has been counted. */
+	u64 classes[VPMU_TOPDOWN];
 	u64 deadline;                /* count at which the loan overflows */
 	struct vpmu_event_attr attr;
 	/* Rest of the first period of pe, once it is created; 0: a whole period. */
@@ -232,7 +233,17 @@ static u64 vk_loan_slots(struct vk_event *e)
 	return vk_loan_read(e->loan, 0, &e->enabled_ns, &e->running_ns);
 }
 
-/* What is lent counts on one thread. */
+/* Between what has been counted and the sums that stand for 0, either way. */
+static void vk_turn_classes(struct vk_event *e)
+{
+	u64 enabled, running;
+	unsigned int i;
+
+	for (i = 0; i < VPMU_TOPDOWN; i++)
+		e->classes[i] = vk_loan_read(e->loan, 1 + i, &enabled, &running) - e->classes[i];
+}
+
+/* A loan counts on one thread. Meanwhile it may have counted for another vCPU. */
 static int vk_make_of_loan(struct vk_perf *p, struct vk_event *e)
 {
 	struct perf_event *pe = vk_loan_leader(e->loan);
@@ -241,6 +252,7 @@ static int vk_make_of_loan(struct vk_perf *p, struct vk_event *e)
 		return -ESRCH;
 	perf_event_disable(pe);
 	e->slots = vk_loan_slots(e);
+	vk_turn_classes(e);
 	e->pe = pe;
 	return 0;
 }
@@ -291,15 +303,10 @@ static void vk_drop(struct vk_event *e)
 
 static int vk_take_loan(struct vk_perf *p, struct vk_event *e)
 {
-	u64 enabled, running;
-	unsigned int i;
-
 	e->loan = vk_loan_take(&p->loans, e->attr.banks);
 	if (!e->loan)
 		return -ENOENT;
 	e->deadline = e->attr.period;
-	for (i = 0; i < VPMU_TOPDOWN; i++)
-		e->classes[i] = vk_loan_read(e->loan, 1 + i, &enabled, &running);
 	return 0;
 }
 
@@ -557,7 +564,8 @@ static void vk_topdown(struct vpmu_event *ev, uint64_t *classes)
 	u64 enabled, running;
 	unsigned int i;
 
-	for (i = 0; i < VPMU_TOPDOWN; i++)
+	memcpy(classes, e->classes, sizeof(e->classes));
+	for (i = 0; e->pe && i < VPMU_TOPDOWN; i++)
 		classes[i] = vk_loan_read(e->loan, 1 + i, &enabled, &running) - e->classes[i];
 }
 
@@ -727,6 +735,8 @@ static void vk_unmake(struct vk_perf *p, struct vk_event *e)
 	perf_event_disable(e->pe);
 	e->count = vk_read(&e->head);
 	e->emulated_count = 0;
+	if (e->loan)
+		vk_turn_classes(e);
 	if (e->enabled) {
 		e->ran += vk_ran(p, e, error);
 		e->since = p->now;

@@ -409,7 +409,7 @@ t_carried() {
 # shellcheck disable=SC2016 # L2's
 t_records() {
 	load
-	arch records --memory 512M -- sh -c '"$0/boot-log"; "$0/brstack" "$1"' "$VPMU_ROOT/tests/guest" "$programs/recurse"
+	arch records --memory 512M -- sh -c '"$0/boot-log"; "$0/brstack" "$1" 32 nested' "$VPMU_ROOT/tests/guest" "$programs/recurse"
 	nothing_left records
 	unload
 }

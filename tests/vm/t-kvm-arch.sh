@@ -61,8 +61,8 @@ round() {
 	fi
 	[[ " $* " != *' others '* ]] || others >log || { echo "not ok $name/others: $(tail -n 1 log)"; return; }
 	driver=$(pv_guest "$suite") || { echo "$driver"; return; }
-	l1_cpu=${CPU:-$cpu} in_l1 "$name" "${L1_OPTIONS[@]}" --smp 2 --uarch "${UARCH:-off}" --append "$L1_PARAMETERS $parameters" -- \
-		"$VPMU_ROOT/tests/vm/kvm-arch-l1.sh" "$module" "$driver" "$suite" "$@"
+	l1_cpu=${CPU:-$cpu} in_l1 "$name" "${L1_OPTIONS[@]}" --smp 2 --uarch "${UARCH:-off}" \
+		--append "$L1_PARAMETERS $parameters" -- "$VPMU_ROOT/tests/vm/kvm-arch-l1.sh" "$module" "$driver" "$suite" "$@"
 }
 
 # mediated PARAMETERS: KVM's own, which 7.x has on CPUs that save GLOBAL_CTRL at exits.

@@ -556,30 +556,29 @@ int vmm_decide(struct vmm *vm, unsigned long what)
 
 /* The architectural PMU */
 
-int vmm_lend(struct vmm *vm, struct vpmu_kvm_lend *l)
+static int module(unsigned long what, void *io)
 {
 	int fd = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC), ret;
 
 	if (fd < 0)
 		return errno;
-	l->size = sizeof(*l);
-	l->vm = vm->fd;
-	ret = ioctl(fd, VPMU_KVM_LEND, l) ? errno : 0;
+	ret = ioctl(fd, what, io) ? errno : 0;
 	close(fd);
 	return ret;
 }
 
+int vmm_lend(struct vmm *vm, struct vpmu_kvm_lend *l)
+{
+	l->size = sizeof(*l);
+	l->vm = vm->fd;
+	return module(VPMU_KVM_LEND, l);
+}
+
 int vmm_arch(struct vmm *vm, struct vpmu_kvm_arch *a)
 {
-	int fd = open(VPMU_KVM_DEVICE, O_RDWR | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return errno;
 	a->size = sizeof(*a);
 	a->vm = vm->fd;
-	ret = ioctl(fd, VPMU_KVM_ARCH, a) ? errno : 0;
-	close(fd);
-	return ret;
+	return module(VPMU_KVM_ARCH, a);
 }
 
 static int instruction(struct vmm_vcpu *v, const char *code, struct kvm_regs *regs)
