@@ -7,6 +7,10 @@ TESTS ?=
 KUT ?=
 KERNEL ?=
 export VPMU_BUILD := $(abspath $(BUILD))
+# make ... QEMU=10.2: another release of qemu/VERSION. Others' QEMU in the environment is a program.
+ifeq ($(origin QEMU),command line)
+export VPMU_QEMU_RELEASE := $(QEMU)
+endif
 
 NINJA = ninja -C $(BUILD) --quiet
 
@@ -50,6 +54,10 @@ check-kvm:
 # Install the packages in a clean Debian: a chroot from the mirror that apt knows.
 check-deb: all
 	@tests/deb
+
+# The series for QEMU: git am on clean trees of both releases, built patch by patch.
+check-upstream:
+	@tests/upstream $(RELEASE)
 
 # Run make demo and the tests in a clean chroot of each SUITE; FULL=1: all tests.
 check-chroot:
@@ -110,6 +118,7 @@ help:
 	@echo 'make check-chroot  make demo and check-fast in a clean Debian, SUITE=bookworm|trixie (root, network)'
 	@echo 'make check-sanitized  hostile guests on a QEMU with ASan and UBSan; the modules under a kernel'
 	@echo '                  with KASAN and lockdep (long; KERNEL=qemu|6.1/kasan|6.12/kasan: one of them)'
+	@echo 'make check-upstream  the series for QEMU on clean trees; an hour or two'
 	@echo 'make check-kut    kvm-unit-tests, KUT=DIR a checkout'
 	@echo 'make coverage     the coverage of lib/ by the unit tests'
 	@echo 'make bench        the cost of counting, beside the peers, and a page of it in $(BUILD)/bench/'
@@ -121,4 +130,4 @@ help:
 	@echo 'make deb          Debian packages, in $(BUILD)/deb/'
 	@echo 'make setup        install the Debian packages that all this needs (root)'
 
-.PHONY: all setup demo check check-fast lint check-commits check-kvm check-migration check-sanitized soak coverage check-kut bench fuzz qemu modules install bundle deb check-deb check-chroot clean help
+.PHONY: all setup demo check check-fast lint check-commits check-kvm check-migration check-sanitized soak coverage check-kut bench fuzz qemu modules install bundle deb check-deb check-chroot check-upstream clean help

@@ -25,9 +25,29 @@ message() {
 	grep -v '^Signed-off-by: ' "$work/text" |
 		awk -v f="$1" 'length > 76 { print f ": " length " columns: " $0 }'
 }
-for patch in qemu/patches/*.patch; do
+# A release that does not need a patch has an empty file for it.
+mapfile -t patches < <(find qemu/patches -name '*.patch' -size +0 | sort)
+for patch in "${patches[@]}"; do
 	message "$patch"
 done | report 'patches for git am'
+
+# each patch is in a series, and each series has a cover letter and numbers without a gap
+for series in qemu/patches/*/; do
+	series=${series%/} name=${series##*/}
+	sed -n 's/^series //p' qemu/VERSION | grep -qw "$name" || echo "qemu/VERSION has no series $name"
+	[ "$(sed -n 2p "$series/cover")" = '' ] && [ "$(wc -l <"$series/cover")" -ge 3 ] ||
+		echo "$series/cover: needed: a subject, an empty line, a text"
+	awk -v f="$series/cover" 'length > 78 { print f ": " length " columns: " $0 }' "$series/cover"
+	find "$series" -maxdepth 1 -name '*.patch' -printf '%f\n' | cut -c 1-4 | sort |
+		diff <(seq -f %04g "$(find "$series" -maxdepth 1 -name '*.patch' | wc -l)") - >"$work/numbers" ||
+		echo "$series: numbers are not 0001 and so on"
+	for own in "$series"/*/*.patch; do
+		[ -e "$own" ] || continue
+		[ -e "$series/${own##*/}" ] || echo "$own: of no patch of the series"
+		sed -n 's/^release //p' qemu/VERSION | cut -d' ' -f1 | grep -qxF "$(basename "$(dirname "$own")")" ||
+			echo "$own: of no release of qemu/VERSION"
+	done
+done | report 'series of patches'
 
 tarball=$(printf '%s\n' "$cache"/src/qemu_*.orig.tar.xz | sort -V | tail -n 1)
 if [ ! -e "$tarball" ]; then
@@ -36,7 +56,7 @@ elif ! tar -xJOf "$tarball" --occurrence=1 --wildcards --no-wildcards-match-slas
 	'*/scripts/checkpatch.pl' >"$work/checkpatch.pl"; then
 	echo "not ok checkpatch: ${tarball##*/} has no scripts/checkpatch.pl"
 else
-	for patch in qemu/patches/*.patch; do
+	for patch in "${patches[@]}"; do
 		perl "$work/checkpatch.pl" --no-tree -q --terse "$patch" 2>&1 |
 			grep -v '^total: 0 errors, 0 warnings' || true
 	done | report checkpatch

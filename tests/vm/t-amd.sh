@@ -94,7 +94,7 @@ nested 'four counters' EPYC-Rome,perfctr-core=off
 nested 'two CPUs' EPYC-Milan -smp 2
 nested 'one instruction a block' EPYC-Milan -accel tcg,one-insn-per-tb=on
 
-# A QEMU without patch 0019 takes some without GIF, and loses some.
+# A QEMU without patch fixes/0006 takes some without GIF, and loses some.
 status=0
 out=$(bare svm EPYC-Milan,pmu=on 'gif=500000' -smp 2 2>&1) || status=$?
 grep -E '^(ok|not ok) interrupts' <<<"$out"

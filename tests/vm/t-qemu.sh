@@ -126,14 +126,14 @@ else
 	echo 'skip stepped by a debugger: gdb is missing, apt-get install gdb'
 fi
 
-# A QEMU without patch 0016 executes old code some hundred thousand times; one without 0028
+# A QEMU without patch fixes/0003 executes old code some hundred thousand times; one without fixes/0015
 # hangs, so that only SIGKILL ends it.
 status=0
 out=$(bare smc $model 'turns=10000' -smp 2 2>&1) || status=$?
 printf '%s\n' "$out"
 [ $status = 67 ] || echo "not ok code changed by another CPU: QEMU's status is $status, not 67"
 
-# A QEMU without patch 0020 reads another device in seven to nine of the passes.
+# A QEMU without patch fixes/0007 reads another device in seven to nine of the passes.
 status=0
 out=$(bare mmio $model 'turns=20000' -smp 2 2>&1) || status=$?
 printf '%s\n' "$out"

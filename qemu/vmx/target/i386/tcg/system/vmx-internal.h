@@ -13,6 +13,8 @@
 #ifndef I386_VMX_INTERNAL_H
 #define I386_VMX_INTERNAL_H
 
+#include "cpu.h"
+#include "tcg/release.h"
 #include "tcg/helper-tcg.h"
 #include "tcg/vmx-tcg.h"
 

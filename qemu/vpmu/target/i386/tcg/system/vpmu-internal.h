@@ -11,8 +11,8 @@
 
 #include "qemu/queue.h"
 #include "qemu/thread.h"
-#include "qapi/qapi-types-misc-target.h"
 #include "cpu.h"
+#include "tcg/release.h"
 
 #include <vpmu/arch.h>
 #include <vpmu/filter.h>

@@ -10,7 +10,6 @@
 #include "monitor/hmp-target.h"
 #include "monitor/monitor.h"
 #include "qapi/error.h"
-#include "qapi/qapi-commands-misc-target.h"
 #include "qobject/qdict.h"
 #include "vpmu-internal.h"
 

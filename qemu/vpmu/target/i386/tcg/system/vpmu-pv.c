@@ -11,10 +11,6 @@
 #include "qemu/main-loop.h"
 #include "qemu/rcu.h"
 #include "qapi/error.h"
-#include "exec/address-spaces.h"
-#include "exec/exec-all.h"
-#include "exec/memory.h"
-#include "exec/ram_addr.h"
 #include "hw/boards.h"
 #include "hw/i386/apic.h"
 #include "migration/vmstate.h"
@@ -83,13 +79,13 @@ static void vpmu_op_gpa_dirty(void *ctx, void *at, uint32_t size)
     start += memory_region_get_ram_addr(mr);
     clean = memory_region_get_dirty_log_mask(mr);
     if (clean) {
-        clean = cpu_physical_memory_range_includes_clean(start, size, clean);
+        clean = physical_memory_range_includes_clean(start, size, clean);
     }
     if (clean & (1 << DIRTY_MEMORY_CODE)) {
-        tb_invalidate_phys_range(start, start + size - 1);
+        tb_invalidate_phys_range(NULL, start, start + size - 1);
         clean &= ~(1 << DIRTY_MEMORY_CODE);
     }
-    cpu_physical_memory_set_dirty_range(start, size, clean);
+    physical_memory_set_dirty_range(start, size, clean);
 }
 
 static void vpmu_op_inject(void *ctx, uint8_t vector)

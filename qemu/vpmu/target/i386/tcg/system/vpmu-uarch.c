@@ -18,7 +18,7 @@
 #include "qemu/memalign.h"
 #include "qemu/rcu.h"
 #include "qapi/error.h"
-#include "exec/exec-all.h"
+#include "cpu.h"
 #include "exec/translation-block.h"
 #include "hw/boards.h"
 #include "system/cpu-timers.h"

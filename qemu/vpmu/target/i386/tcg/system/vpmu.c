@@ -7,7 +7,7 @@
 #include "qemu/osdep.h"
 #include "qemu/timer.h"
 #include "qemu/main-loop.h"
-#include "exec/exec-all.h"
+#include "cpu.h"
 #include "exec/helper-proto.h"
 #include "exec/translation-block.h"
 #include "hw/i386/apic.h"
