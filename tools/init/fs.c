@@ -157,6 +157,16 @@ static void name_server(void)
 	close(fd);
 }
 
+/*
+ * With cache=loose kernels that know the option keep for good that a file was not there; the
+ * host may have made it since.
+ */
+static void mount_share(const char *tag, const char *path)
+{
+	if (mount(tag, path, "9p", 0, OPTIONS_9P ",negtimeout=0"))
+		must_mount(tag, path, "9p", 0, OPTIONS_9P);
+}
+
 static void mount_shares(const struct job *job)
 {
 	const struct channel_item *item = NULL;
@@ -167,7 +177,7 @@ static void mount_shares(const struct job *job)
 		path = (const char *)(item + 1);
 		snprintf(tag, sizeof(tag), CHANNEL_TAG_SHARE, n_shares);
 		make_path(path);
-		must_mount(tag, path, "9p", 0, OPTIONS_9P);
+		mount_share(tag, path);
 		shares[n_shares].path = path;
 		shares[n_shares++].fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
