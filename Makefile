@@ -123,7 +123,7 @@ help:
 	@echo 'make coverage     the coverage of lib/ by the unit tests'
 	@echo 'make bench        the cost of counting, beside the peers, and a page of it in $(BUILD)/bench/'
 	@echo 'make fuzz         random accesses against the reference model'
-	@echo 'make qemu         our QEMU, into the cache'
+	@echo 'make qemu         our QEMU, into the cache; here and above QEMU=10.2: that release of it'
 	@echo 'make modules      the kernel modules'
 	@echo 'make install      install to DESTDIR and the prefix that meson setup was given'
 	@echo 'make bundle       vpmu with all that it needs, for any Linux, in $(BUILD)/bundle/'
