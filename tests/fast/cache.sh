@@ -31,8 +31,9 @@ kernel() { "$root/tools/guest-kernel" --print bookworm; }
 build() { "$root/qemu/build" --print; }
 run() { timeout 20 "$vpmu" run --kernel bookworm --dry-run; }
 
-# The name of what qemu/build looks for.
-qemu=$(bash -x "$root/qemu/build" --print 2>&1 | grep -oE 'patched-[0-9a-z._-]+-' | head -n 1)1
+# The name of what qemu/build looks for: of any version of its first release.
+qemu=$(bash -x "$root/qemu/build" --print 2>&1 | grep -oE 'patched-[0-9a-z._-]+-' | head -n 1)
+qemu+=$(sed -n '0,/^release /s/^release .* //p' "$root/qemu/VERSION")
 
 # taken NAME USER..., refused NAME PATH USER...: after fill and what was done to it
 taken() {
