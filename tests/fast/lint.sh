@@ -48,7 +48,7 @@ fi
 
 if command -v codespell >/dev/null; then
 	# Neither others' words nor data.
-	git ls-files -z | grep -zvE '^(LICENSES|qemu/patches|fuzz/corpus|tests/unit/golden)/|\.(tsv|json)$|^tests/spelling$' |
+	git ls-files -z | grep -zvE '^(LICENSES|qemu/patches|linux/man|fuzz/corpus|tests/unit/golden)/|\.(tsv|json)$|^tests/spelling$' |
 		xargs -0 codespell -I tests/spelling 2>&1 | report codespell
 else
 	echo 'skip codespell: not installed: apt-get install codespell'
