@@ -913,9 +913,15 @@ spoil() {
 		if how == "open":
 		    os.fchmod(f, 0o666)
 		elif how == "random":
-		    size = os.fstat(f).st_size
-		    for _ in range(4000):
-		        os.pwrite(f, random.randbytes(64), random.randrange(size // 20, size - 64))
+		    # Only pages with data: a guest may go on without those that it does not use.
+		    pages, at, size = [], 8 << 20, os.fstat(f).st_size
+		    os.pwrite(f, b"x", size - 1) # data at the end, for the loop's
+		    while at < size:
+		        start = os.lseek(f, at, os.SEEK_DATA)
+		        at = os.lseek(f, start, os.SEEK_HOLE)
+		        pages += range(start, at - 64, 4096)
+		    for at in random.sample(pages, len(pages) // 4):
+		        os.pwrite(f, random.randbytes(64), at)
 		else:
 		    at, left = 8 << 20, 20 << 20
 		    while left:
