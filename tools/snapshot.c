@@ -226,6 +226,16 @@ bool snapshot_there(const char *path)
 	return !access(path, R_OK) && !stat(path, &s) && only_ours(&s);
 }
 
+/* While a guest is being saved QEMU refuses it its files, with EBUSY. */
+static bool saved_in_time(struct qmp *qmp)
+{
+	if (await(qmp, "query-migrate", "completed", SAVE_MS))
+		return true;
+	if (tell(qmp, "migrate_cancel", NULL))
+		await(qmp, "query-migrate", "cancelled", SAVE_MS);
+	return false;
+}
+
 /* Save a stopped guest. */
 static bool save(struct qmp *qmp, const char *path)
 {
@@ -235,8 +245,7 @@ static bool save(struct qmp *qmp, const char *path)
 	saved = tell(qmp, "migrate-set-capabilities", mapped_ram()) &&
 		tell(qmp, "migrate-set-parameters", json_pack("{s:i}", "max-bandwidth", 0)) &&
 		tell(qmp, "migrate", json_pack("{s:s}", "uri", uri)) &&
-		await(qmp, "query-migrate", "completed", SAVE_MS);
-	saved = saved && publish(part, path);
+		saved_in_time(qmp) && publish(part, path);
 	if (saved)
 		drop_old();
 	else
