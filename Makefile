@@ -55,9 +55,10 @@ check-kvm:
 check-deb: all
 	@tests/deb
 
-# The series for Linux and for QEMU: git am on clean trees, compiled; QEMU's patch by patch.
-check-upstream:
+# The series for Linux and for QEMU: git am on clean trees, compiled, KVM's run; QEMU's patch by patch.
+check-upstream: all
 	@linux/build --check
+	@UPSTREAM=1 tests/run t-linux
 	@tests/upstream $(RELEASE)
 
 # Run make demo and the tests in a clean chroot of each SUITE; FULL=1: all tests.

@@ -13,7 +13,8 @@
  * result counts if two runs in a row agree; each is compared with the kernel's rules. The
  * cases are those of the vPMU document of August 2023 and of its review. Where KVM hands the
  * counters themselves to guests (enable_mediated_pmu) there are other cases: an event of the
- * host counts outside of the guest, or is refused.
+ * host counts outside of the guest, or is refused. The cases "told" need a KVM that tells its
+ * guests of lost counters (KVM_FEATURE_PMU_LOST); such a KVM also gives counters back.
  *
  * Needs root, /dev/kvm with a PMU for guests, AMD's or Intel's. Real processors of AMD
  * count each VMRUN as a branch of the guest; there K reads more than this expects. Builds
@@ -24,6 +25,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <linux/kvm_para.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
@@ -45,6 +47,9 @@
 #define EXIT_FAIL 1
 #define EXIT_SKIP 4
 
+#define MSR_LOST 0x4b564d09 /* MSR_KVM_PMU_LOST */
+#define FEATURE_LOST 18     /* KVM_FEATURE_PMU_LOST */
+
 #define MAX_COUNTERS 32
 #define TRIES 20
 #define LONG_MS 10000
@@ -54,7 +59,7 @@
 #define MUX "/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms"
 #define WATCHDOG "/proc/sys/kernel/nmi_watchdog"
 
-static bool json, mediated;
+static bool json, mediated, tells; /* tells: guests have MSR_LOST */
 static unsigned int n_counters; /* the host's; the guest has the same number */
 static char old_mux[32], old_watchdog[32];
 
@@ -300,6 +305,7 @@ static void create_guest(void)
 {
 	int kvm = open_kvm(), vm;
 	struct kvm_userspace_memory_region region = {.memory_size = 0x10000};
+	const struct kvm_cpuid_entry2 *features;
 	struct kvm_cpuid2 *cpuid;
 	unsigned int n;
 	uint64_t value;
@@ -314,6 +320,8 @@ static void create_guest(void)
 	require(ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region), "KVM_SET_USER_MEMORY_REGION");
 	cpuid = supported_cpuid(kvm);
 	n = learn_pmu(cpuid);
+	features = leaf(cpuid, KVM_CPUID_FEATURES);
+	tells = features && features->eax >> FEATURE_LOST & 1;
 	require(ioctl(vcpu_fd, KVM_SET_CPUID2, cpuid), "KVM_SET_CPUID2");
 	free(cpuid);
 	kvm_run = mmap(NULL, ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0), PROT_READ | PROT_WRITE,
@@ -869,6 +877,107 @@ static void modes(struct text *t)
 	go(&s);
 }
 
+/* ---- cases of a KVM that tells guests of lost counters */
+
+static uint64_t lost(void)
+{
+	uint64_t value;
+
+	if (!guest_rdmsr(MSR_LOST, &value))
+		end(EXIT_FAIL, "a read of MSR_KVM_PMU_LOST faults");
+	return value;
+}
+
+static void lost_clear(void)
+{
+	if (!guest_wrmsr(MSR_LOST, (1ull << n_counters) - 1))
+		end(EXIT_FAIL, "a write to MSR_KVM_PMU_LOST faults");
+}
+
+static void add_lost(struct text *t, const char *key)
+{
+	add(t, key, "%llx", (unsigned long long)lost());
+}
+
+/* A loss is told while it lasts and afterwards, and no loss is told where there is none. */
+static void told(struct text *t)
+{
+	struct k k = {0, 1, false}, second = {1, 1, false};
+	struct side cp;
+
+	lost_clear();
+	k_enable(&k);
+	k_enable(&second);
+	run(&k, 1000);
+	add_lost(t, "active");
+	k_disable(&second);
+	come(&cp, CP, n_counters);
+	add_lost(t, "error");
+	lost_clear();
+	add_lost(t, "still");
+	k_disable(&k);
+	add_lost(t, "disabled");
+	go(&cp);
+	k_enable(&k);
+	add_lost(t, "again");
+	lost_clear();
+	run(&k, 1000);
+	add_lost(t, "since");
+	report(t, &k);
+}
+
+static volatile bool stop_spinning;
+
+static void *spin(void *arg)
+{
+	(void)arg;
+	while (!stop_spinning)
+		;
+	return NULL;
+}
+
+/* The guest's only step is to run; another thread on the CPU takes turns with it. */
+static void told_retry(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cp;
+	pthread_t thread;
+	unsigned int i;
+
+	lost_clear();
+	k_enable(&k);
+	come(&cp, CP, n_counters);
+	run(&k, 1000);
+	add(t, "before", "%s", k.active ? "active" : "error");
+	go(&cp);
+	stop_spinning = false;
+	if (pthread_create(&thread, NULL, spin, NULL))
+		end(EXIT_FAIL, "no thread");
+	for (i = 0; i < 20000 && !k.active; i++)
+		run(&k, 60000);
+	stop_spinning = true;
+	pthread_join(thread, NULL);
+	add(t, "after", "%s", k.active ? "active" : "error");
+	add_lost(t, "lost");
+}
+
+/* What the guest may write; a program that is the VMM saves and loads all of it. */
+static void told_registers(struct text *t)
+{
+	struct {
+		struct kvm_msrs head;
+		struct kvm_msr_entry entry;
+	} m = {.head = {.nmsrs = 1}, .entry = {.index = MSR_LOST, .data = 2}};
+
+	lost_clear();
+	add(t, "set", "%d", ioctl(vcpu_fd, KVM_SET_MSRS, &m));
+	add_lost(t, "guest");
+	add(t, "too_many", "%s", guest_wrmsr(MSR_LOST, 1ull << 63) ? "written" : "faults");
+	m.entry.data = 0;
+	add(t, "get", "%d", ioctl(vcpu_fd, KVM_GET_MSRS, &m));
+	add(t, "value", "%llx", (unsigned long long)m.entry.data);
+}
+
 /* ---- cases of the mediated PMU */
 
 static int vm_beside_counting, vm_then; /* errors of KVM_CREATE_VCPU */
@@ -1009,6 +1118,17 @@ static const struct kvm_case emulated_cases[] = {
 	{"modes", modes, "guest: 10000; host: counts; both: guest + host +0"},
 };
 
+/* These come after the others. */
+static const struct kvm_case told_cases[] = {
+	{"told", told,
+	 "active: 0; error: 1; still: 1; disabled: 1; again: 1; since: 0; K: active; reads: 2000"},
+	{"told-retry", told_retry, "before: error; after: active; lost: 1"},
+	{"told-registers", told_registers,
+	 "set: 1; guest: 2; too_many: faults; get: 1; value: 2"},
+};
+
+#define N_TOLD (sizeof(told_cases) / sizeof(told_cases[0]))
+
 static const struct kvm_case *cases = emulated_cases;
 static unsigned int n_cases = sizeof(emulated_cases) / sizeof(emulated_cases[0]);
 
@@ -1048,9 +1168,22 @@ static void print_json(const struct kvm_case *c, const struct text *t, bool firs
 
 static bool run_case(unsigned int i)
 {
-	const struct kvm_case *c = &cases[i];
+	const struct kvm_case *c = i < n_cases ? &cases[i] : &told_cases[i - n_cases];
 	struct text t = {""}, expected;
-	bool steady = measure(c, &t), good;
+	bool steady, good;
+
+	if (i >= n_cases && (mediated || !tells)) {
+		if (json)
+			return true;
+		if (mediated)
+			printf("ok %u %s # SKIP counters of a mediated PMU are not lost\n",
+			       i + 1, c->id);
+		else
+			printf("ok %u %s # SKIP KVM does not tell its guests of lost counters:"
+			       " it lacks KVM_FEATURE_PMU_LOST\n", i + 1, c->id);
+		return true;
+	}
+	steady = measure(c, &t);
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -1125,8 +1258,8 @@ int main(int argc, char **argv)
 		       " \"cells\": [], \"cases\": [",
 		       name.release, n_counters);
 	else
-		printf("TAP version 13\n1..%u\n", n_cases);
-	for (i = 0; i < n_cases; i++)
+		printf("TAP version 13\n1..%zu\n", n_cases + N_TOLD);
+	for (i = 0; i < n_cases + N_TOLD; i++)
 		good &= run_case(i);
 	if (json)
 		printf("]}\n");
