@@ -926,12 +926,12 @@ static void told(struct text *t)
 	report(t, &k);
 }
 
-static volatile bool stop_spinning;
+static bool stop_spinning;
 
 static void *spin(void *arg)
 {
 	(void)arg;
-	while (!stop_spinning)
+	while (!__atomic_load_n(&stop_spinning, __ATOMIC_RELAXED))
 		;
 	return NULL;
 }
@@ -955,7 +955,7 @@ static void told_retry(struct text *t)
 		end(EXIT_FAIL, "no thread");
 	for (i = 0; i < 20000 && !k.active; i++)
 		run(&k, 60000);
-	stop_spinning = true;
+	__atomic_store_n(&stop_spinning, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	add(t, "after", "%s", k.active ? "active" : "error");
 	add_lost(t, "lost");
