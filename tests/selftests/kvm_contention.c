@@ -1168,19 +1168,20 @@ static void print_json(const struct kvm_case *c, const struct text *t, bool firs
 
 static bool run_case(unsigned int i)
 {
-	const struct kvm_case *c = i < n_cases ? &cases[i] : &told_cases[i - n_cases];
 	struct text t = {""}, expected;
+	const struct kvm_case *c;
 	bool steady, good;
 
+	if (i < n_cases)
+		c = &cases[i];
+	else
+		c = &told_cases[i - n_cases];
 	if (i >= n_cases && (mediated || !tells)) {
 		if (json)
 			return true;
-		if (mediated)
-			printf("ok %u %s # SKIP counters of a mediated PMU are not lost\n",
-			       i + 1, c->id);
-		else
-			printf("ok %u %s # SKIP KVM does not tell its guests of lost counters:"
-			       " it lacks KVM_FEATURE_PMU_LOST\n", i + 1, c->id);
+		printf("ok %u %s # SKIP %s\n", i + 1, c->id,
+		       mediated ? "counters of a mediated PMU are not lost" :
+				  "KVM lacks KVM_FEATURE_PMU_LOST");
 		return true;
 	}
 	steady = measure(c, &t);
