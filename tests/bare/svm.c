@@ -319,6 +319,7 @@ static void check_entries(void)
 	inject(guest_inject, INJECT_SOFT);
 	expect("injected interrupt, instructions", once(0xc0 | GUEST_ONLY), 3);
 	expect("injected interrupt, exit", get64(0x70), EXIT_VMMCALL);
+	expect("injected interrupt, EXITINTINFO", get64(0x88), 0);
 	inject(guest_inject, INJECT_SOFT);
 	expect("injected interrupt, branches", once(0xc2 | GUEST_ONLY), 1);
 	inject(guest_inject, INJECT_SOFT);

@@ -467,7 +467,7 @@ t_topdown() {
 
 # A guest that does to the PMU whatever it can, beside a host that counts itself.
 t_fuzz() {
-	local status=0 out
+	local status=0 out vm
 	load arch=1
 	rm -f fuzz-own fuzz-done
 	perf stat -a -x, -o fuzz.csv -e instructions:uHD,branches:uHD sh -c \
@@ -475,10 +475,16 @@ t_fuzz() {
 	until [ -e fuzz-done ]; do
 		perf stat -x, --append -o fuzz-own -e instructions:uD "$demo" >/dev/null
 	done &
-	out=$(timeout -k 5 $((900 + TURNS / 200)) "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
+	timeout -k 5 $((900 + TURNS / 200)) "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
 		-no-user-config -display none -serial stdio -machine pc -bios qboot.rom -m 64 -accel kvm \
 		-cpu host -device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/fuzz" \
-		-append "seed=$SEED turns=$TURNS" </dev/null 2>fuzz.err) || status=$?
+		-append "seed=$SEED turns=$TURNS" </dev/null >fuzz.out 2>fuzz.err &
+	vm=$!
+	# QEMU keeps a guest that KVM has given up.
+	while kill -0 $vm 2>/dev/null && ! grep -qs '^KVM internal error' fuzz.err; do sleep 1; done
+	kill $vm 2>/dev/null
+	wait $vm || status=$?
+	out=$(<fuzz.out)
 	touch fuzz-done
 	wait
 	if [ $status = 67 ] && [[ $out =~ ^ok\ fuzz:\ $TURNS\ turns,\ ([0-9]+)\ PMIs ]]; then
