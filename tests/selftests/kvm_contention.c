@@ -961,7 +961,7 @@ static void told_retry(struct text *t)
 	add_lost(t, "lost");
 }
 
-/* What the guest may write; a program that is the VMM saves and loads all of it. */
+/* The guest can clear bits of counters that it has; its VMM loads and saves them. */
 static void told_registers(struct text *t)
 {
 	struct {

@@ -264,8 +264,8 @@ t_two() {
 }
 
 # A guest that is a hypervisor itself: its guest counts by its KVM, on the PMU that mine
-# serves it, and so does the guest beside it. AMD's has no SVM. Its guest is of 6.1, which boots in
-# time under two hypervisors.
+# serves it, and so does the guest beside it. AMD's has no SVM. Its guest is of 6.1, which boots
+# faster than later ones.
 # shellcheck disable=SC2016 # L2's
 t_deep() {
 	[ $maker = Intel ] || return 0
@@ -465,9 +465,14 @@ t_topdown() {
 	unload
 }
 
+# QEMU keeps a guest that KVM has given up.
+fuzz_over() { # PID
+	! kill -0 "$1" 2>/dev/null || grep -qs '^KVM internal error' fuzz.err
+}
+
 # A guest that does to the PMU whatever it can, beside a host that counts itself.
 t_fuzz() {
-	local status=0 out vm
+	local status=0 out vm limit=$((900 + TURNS / 200))
 	load arch=1
 	rm -f fuzz-own fuzz-done
 	perf stat -a -x, -o fuzz.csv -e instructions:uHD,branches:uHD sh -c \
@@ -475,13 +480,12 @@ t_fuzz() {
 	until [ -e fuzz-done ]; do
 		perf stat -x, --append -o fuzz-own -e instructions:uD "$demo" >/dev/null
 	done &
-	timeout -k 5 $((900 + TURNS / 200)) "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
+	timeout -k 5 $limit "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
 		-no-user-config -display none -serial stdio -machine pc -bios qboot.rom -m 64 -accel kvm \
 		-cpu host -device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/fuzz" \
 		-append "seed=$SEED turns=$TURNS" </dev/null >fuzz.out 2>fuzz.err &
 	vm=$!
-	# QEMU keeps a guest that KVM has given up.
-	while kill -0 $vm 2>/dev/null && ! grep -qs '^KVM internal error' fuzz.err; do sleep 1; done
+	wait_for $limit fuzz_over $vm
 	kill $vm 2>/dev/null
 	wait $vm || status=$?
 	out=$(<fuzz.out)

@@ -9,9 +9,13 @@ maker=intel
 
 # cases PROGRAM NAME: its cases, and all that it wrote if one fails
 cases() {
-	"$1" >"$2.tap"
+	local status=0
+	"$1" >"$2.tap" || status=$?
 	sed -nE "/ # SKIP /d; s,^(ok|not ok) [0-9]+ ([^ ]+)( #.*)?,\1 $2/\2,p" "$2.tap"
-	! grep -qE '^(not ok|Bail)|1\.\.0' "$2.tap" || cat "$2.tap"
+	if [ $status != 0 ]; then
+		echo "not ok $2: kvm_contention's status is $status"
+		sed 's/^/# /' "$2.tap"
+	fi
 }
 
 cases "$1" stock

@@ -35,6 +35,16 @@ l1_kernel() {
 	L1_DIR=$("$VPMU_ROOT/tools/guest-kernel" "$@")
 }
 
+# build_contention FILE: compile tests/selftests/kvm_contention.c, or print a case and end
+build_contention() {
+	local log
+	log=$(gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -pthread -o "$1" \
+		"$VPMU_ROOT/tests/selftests/kvm_contention.c" 2>&1) && return
+	echo "$log"
+	echo "not ok kvm_contention: $(head -n 1 <<<"$log")"
+	exit 1
+}
+
 l1_module() {
 	KDIR=${DEBUG_KERNEL:+$DEBUG_KERNEL/build} "$VPMU_ROOT/tools/guest-module" --host "$L1_DIR"
 }

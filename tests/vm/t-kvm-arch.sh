@@ -19,11 +19,7 @@ if ! log=$(make -s -C "$VPMU_ROOT/tests/vmm" O="$VPMU_BUILD/vmm" 2>&1); then
 	echo 'not ok programs: make -C tests/vmm failed'
 	exit 1
 fi
-if ! gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -pthread -o "$VPMU_BUILD/guest/kvm_contention" \
-	"$VPMU_ROOT/tests/selftests/kvm_contention.c" 2>&1; then
-	echo 'not ok kvm_contention: it does not compile'
-	exit 1
-fi
+build_contention "$VPMU_BUILD/guest/kvm_contention"
 work=$(mktemp -d "$TMPDIR/kvm-arch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1

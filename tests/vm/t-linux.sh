@@ -15,9 +15,8 @@ fi
 work=$(mktemp -d "$TMPDIR/linux.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-if ! gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -pthread -o contention \
-	"$VPMU_ROOT/tests/selftests/kvm_contention.c" 2>log ||
-	! "$VPMU_ROOT/linux/build" --modules modules 2>log; then
+build_contention contention
+if ! "$VPMU_ROOT/linux/build" --modules modules 2>log; then
 	tail -n 5 log
 	echo "not ok linux: $(tail -n 1 log)"
 	exit 1

@@ -17,11 +17,7 @@ cd "$work" || exit 1
 
 build_programs
 selftest=$VPMU_BUILD/guest/kvm_contention
-if ! gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -pthread -o "$selftest" \
-	"$VPMU_ROOT/tests/selftests/kvm_contention.c" 2>log; then
-	echo "not ok kvm_contention: $(head -n 1 log)"
-	exit 1
-fi
+build_contention "$selftest"
 if ! "$VPMU_BUILD/vpmu" contention --json >library.json; then
 	echo 'not ok contention: vpmu contention --json failed'
 	exit 1
