@@ -279,6 +279,7 @@ t_deep() {
 			perf stat -x, -e instructions:u,branches:u -o deep-l2 "$2"
 			n=$(grep -c -E "^(41020005|9007001)," deep-l2)
 			[ "$n" = 2 ] || { echo "not ok beside its guest: $(cat deep-l2)"; break; }
+			sleep 5 # its guest boots
 		done
 		wait
 		n=$(grep -c -E "^(41020005|9007001)," deep-l3)
