@@ -8,7 +8,19 @@
  */
 #include "bare.h"
 
-static uint64_t n_pmis, n_faults, n_done;
+static uint64_t n_pmis, n_faults, n_done, n_accesses;
+
+static void put(uint32_t msr, uint64_t value)
+{
+	n_accesses++;
+	try_wrmsr(msr, value);
+}
+
+static void get(uint32_t msr, uint64_t *value)
+{
+	n_accesses++;
+	try_rdmsr(msr, value);
+}
 
 static uint32_t pmu_msr(void)
 {
@@ -111,7 +123,7 @@ static uint64_t any_value(uint32_t msr)
 	case 3: return -(uint64_t)below(300);
 	case 4: return (-(uint64_t)below(300)) & 0xffffffffffff;
 	case 5: return 0x7000000ff;
-	case 6: try_rdmsr(msr, &v); return v ^ 1ull << below(64);
+	case 6: get(msr, &v); return v ^ 1ull << below(64);
 	case 7: return any() & any() & any();
 	default:
 		v = events[below(sizeof(events) / sizeof(events[0]))];
@@ -170,6 +182,7 @@ static void instructions(bool user)
 
 static void in_user(uint64_t what)
 {
+	n_accesses += (what & 3) < 3;
 	switch (what & 3) {
 	case 0:
 		asm volatile("rdpmc" : : "c" ((uint32_t)(what >> 8)) : "rax", "rdx");
@@ -200,15 +213,15 @@ static void on_pmi(void)
 {
 	n_pmis++;
 	if (below(2))
-		try_wrmsr(MSR_RESET, any_value(MSR_RESET));
+		put(MSR_RESET, any_value(MSR_RESET));
 	if (below(2))
-		try_wrmsr(MSR_RESET, rdmsr(MSR_STATUS));
+		put(MSR_RESET, rdmsr(MSR_STATUS));
 	if (below(3))
 		apic_write(APIC_LVTPC, any_lvtpc());
 	if (!below(4)) {
 		uint32_t msr = pmu_msr();
 
-		try_wrmsr(msr, any_value(is_address(msr) ? msr : MSR_PMC0));
+		put(msr, any_value(is_address(msr) ? msr : MSR_PMC0));
 	}
 }
 
@@ -257,19 +270,19 @@ static void overflow_soon(void)
 	uint64_t select = EVTSEL_ON | (below(2) ? 0xc0 : any_value(0) & 0xffff);
 
 	if (amd) {
-		try_wrmsr(0xc0010201 + 2 * i, -(uint64_t)below(100) & 0xffffffffffff);
-		try_wrmsr(0xc0010200 + 2 * i, select);
-		try_wrmsr(0xc0000302, 0x3f);
-		try_wrmsr(0xc0000301, any() & 0x3f);
-		try_wrmsr(0xc0000301, 0xf);
+		put(0xc0010201 + 2 * i, -(uint64_t)below(100) & 0xffffffffffff);
+		put(0xc0010200 + 2 * i, select);
+		put(0xc0000302, 0x3f);
+		put(0xc0000301, any() & 0x3f);
+		put(0xc0000301, 0xf);
 		return;
 	}
-	try_wrmsr(MSR_PMC0 + i, -(uint64_t)below(100));
-	try_wrmsr(MSR_EVTSEL0 + i, select);
-	try_wrmsr(MSR_FIXED_CTRL, any() & 0xbbb);
-	try_wrmsr(MSR_GLOBAL, 0x7000000ffull & any());
-	try_wrmsr(MSR_GLOBAL, 0x70000000full);
-	try_wrmsr(MSR_RESET, 0x7000000ffull | (below(2) ? 1ull << 59 : 0));
+	put(MSR_PMC0 + i, -(uint64_t)below(100));
+	put(MSR_EVTSEL0 + i, select);
+	put(MSR_FIXED_CTRL, any() & 0xbbb);
+	put(MSR_GLOBAL, 0x7000000ffull & any());
+	put(MSR_GLOBAL, 0x70000000full);
+	put(MSR_RESET, 0x7000000ffull | (below(2) ? 1ull << 59 : 0));
 }
 
 static void turn(void)
@@ -281,12 +294,13 @@ static void turn(void)
 	case 0: case 1: case 2:
 		msr = any_msr();
 		if (!own(msr))
-			try_wrmsr(msr, any_value(msr));
+			put(msr, any_value(msr));
 		break;
 	case 3:
-		try_rdmsr(any_msr(), &v);
+		get(any_msr(), &v);
 		break;
 	case 4:
+		n_accesses++;
 		try_rdpmc(below(2) ? any() : (any() & 0xe0000007), &v);
 		break;
 	case 5:
@@ -322,8 +336,8 @@ int main(const char *line)
 	/* A handler's faults end the blocking of NMIs: they nest, on one stack. */
 	own_stack(2, false);
 	*(volatile uint16_t *)0x38000 = 0xaa0f; /* an SMI finds RSM */
-	try_wrmsr(0x600, any_ds());
-	try_wrmsr(0x3f4, any_buffer());
+	put(0x600, any_ds());
+	put(0x3f4, any_buffer());
 	wrmsr(0xc0000081, (uint64_t)0x1b << 48 | (uint64_t)KERNEL_CS << 32);
 	wrmsr(0xc0000082, (uintptr_t)syscall_entry);
 	wrmsr(0xc0000084, 0x700);
@@ -333,6 +347,8 @@ int main(const char *line)
 	print("ok fuzz: ");
 	print_number(n_done, 10);
 	print(" turns, ");
+	print_number(n_accesses, 10);
+	print(" accesses, ");
 	print_number(n_pmis, 10);
 	print(" PMIs, ");
 	print_number(n_faults, 10);
