@@ -9,3 +9,9 @@ failed=0
 case_of() {
 	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2" && failed=1; fi
 }
+
+# shown FILE...: what is in them, for a case's WHY: never nothing
+shown() {
+	cat "$@" 2>&1
+	[ -s "$1" ] || echo "$1 is empty, or missing"
+}

@@ -2,10 +2,7 @@
 /*
  * In a guest, as root: many overflows at the worst moments.
  *
- *   storm SECONDS SEED [LEAST]
- *
- * LEAST instructions are added to each period: where an overflow takes milliseconds, as in a
- * guest's guest on an emulated VMX, the shortest ones leave the guest no time between two ticks.
+ *   storm SECONDS SEED
  *
  * First one event after the other is enabled and disabled, with all periods that end
  * while perf handles it; an overflow that perf has no time for must not recur at once.
@@ -34,7 +31,7 @@
 #define CPUS	2
 #define TASKS	2
 
-static uint64_t state, least;
+static uint64_t state;
 
 static uint32_t below(uint32_t n)
 {
@@ -54,7 +51,7 @@ static double now(void)
 
 static uint64_t period(void)
 {
-	return least + 200 + below(below(4) ? 3000 : 100000);
+	return 200 + below(below(4) ? 3000 : 100000);
 }
 
 static int event(int cpu, int leader)
@@ -130,7 +127,7 @@ static void sweep(void)
 	for (int p = 100; p < 4000; p += 3) {
 		int fd;
 
-		attr.sample_period = least + p;
+		attr.sample_period = p;
 		fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, 0);
 
 		if (fd < 0)
@@ -146,10 +143,8 @@ int main(int argc, char **argv)
 	int status, bad = 0;
 	double end;
 
-	if (argc < 3 || argc > 4)
-		errx(1, "usage: storm SECONDS SEED [LEAST]");
-	if (argc == 4)
-		least = strtoull(argv[3], NULL, 0);
+	if (argc != 3)
+		errx(1, "usage: storm SECONDS SEED");
 	sweep();
 	end = now() + atof(argv[1]);
 	for (int i = 0; i < CPUS * TASKS; i++) {

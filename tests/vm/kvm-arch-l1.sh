@@ -18,10 +18,6 @@ esac
 taken=$(printf ',branches:uHD%.0s' $(seq $took))
 taken=${taken#,}
 
-check() { # NAME WHY-NOT
-	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
-}
-
 # wait_for SECONDS COMMAND...
 wait_for() {
 	local i=$((10 * $1))
@@ -43,7 +39,7 @@ unload() { wait_for 60 rmmod vpmu_kvm 2>/dev/null || echo 'not ok unload: it is 
 gone() { grep -q '^vms 0 .* counters 0 of' $vms; }
 nothing_left() { # NAME
 	wait_for 60 gone
-	check "$1/nothing is left" "$(gone || head -n 3 $vms)"
+	case_of "$1/nothing is left" "$(gone || head -n 3 $vms)"
 }
 
 arch() { # NAME OPTION... -- COMMAND
@@ -102,7 +98,7 @@ t_guest() {
 	load
 	for cpus in 2 ${SOAK:+1}; do
 		stock "guest-$cpus" $version --smp "$cpus"
-		check "guest-$cpus/vpmu run says which PMU" \
+		case_of "guest-$cpus/vpmu run says which PMU" \
 			"$(grep -q "architectural PMU of vpmu_kvm.ko: version $version, $counters counters" \
 			"guest-$cpus.l2.err" || head -n 3 "guest-$cpus.l2.err")"
 		nothing_left "guest-$cpus"
@@ -138,21 +134,21 @@ t_property() {
 	local said qemu
 	load
 	fuzzing -S -cpu host,pmu-arch=on,pmu-gp=4
-	check 'property/a guest has it' "$(wait_for 60 grep -q "^vm $qemu architectural" $vms || cat $vms)"
+	case_of 'property/a guest has it' "$(wait_for 60 grep -q "^vm $qemu architectural" $vms || shown $vms)"
 	said=$("$VPMU_BUILD/vpmu" kvm arch $qemu 2>&1)
-	check 'property/with four counters' "$([[ $said == *", $((counters - general + 4)) counters"* ]] || echo "$said")"
+	case_of 'property/with four counters' "$([[ $said == *", $((counters - general + 4)) counters"* ]] || echo "$said")"
 	kill $qemu
 	wait $qemu
 	nothing_left property
 	said=$(by_property -accel kvm -cpu host,pmu-arch=on,pmu-gp=60)
-	check 'property/more than there is' "$([[ $said == *'pmu-arch: '*'asked for 60, available '* ]] || echo "$said")"
+	case_of 'property/more than there is' "$([[ $said == *'pmu-arch: '*'asked for 60, available '* ]] || echo "$said")"
 	said=$(by_property -accel kvm -cpu host,pmu-arch=on,pmu-pv=v2)
-	check 'property/two PMUs' "$([[ $said == *'pmu-arch and pmu-pv: a guest has one of them'* ]] || echo "$said")"
+	case_of 'property/two PMUs' "$([[ $said == *'pmu-arch and pmu-pv: a guest has one of them'* ]] || echo "$said")"
 	said=$(by_property -accel tcg -cpu max,pmu-arch=on)
-	check 'property/no KVM' "$([[ $said == *'found no KVM, needed -accel kvm'* ]] || echo "$said")"
+	case_of 'property/no KVM' "$([[ $said == *'found no KVM, needed -accel kvm'* ]] || echo "$said")"
 	unload
 	said=$(by_property -accel kvm -cpu host,pmu-arch=on)
-	check 'property/no module' "$([[ $said == *'pmu-arch: '*/dev/vpmu_kvm*'load that module'* ]] || echo "$said")"
+	case_of 'property/no module' "$([[ $said == *'pmu-arch: '*/dev/vpmu_kvm*'load that module'* ]] || echo "$said")"
 }
 
 # A guest whose VMM has not asked has KVM's own PMU; beside it, one that has.
@@ -164,7 +160,7 @@ t_own() {
 		perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)
 		[ "$n" = 41020005 ] || echo "not ok exact: $n"; done; echo "ok exact"' sh "$demo" >own.out 2>&1 &
 	wait_for 120 [ -e own-ours ]
-	check 'own/rmmod is refused' "$(! rmmod vpmu_kvm 2>/dev/null || echo 'it is not')"
+	case_of 'own/rmmod is refused' "$(! rmmod vpmu_kvm 2>/dev/null || echo 'it is not')"
 	mv /dev/vpmu_kvm /dev/elsewhere
 	arch own/not -- sh -c '[ -z "$(vpmu lost 2>/dev/null)" ] && echo "ok not asked"
 		perf stat -x, -e instructions:u -o o "$1"; n=$(sed -n "s/,.*instructions.*//p" o)
@@ -197,13 +193,13 @@ t_lost() {
 	touch lost-told
 	wait
 	cat lost.out
-	check 'lost/told' "$([ "$(grep -c 'pmc.* lost ' lost-seen)" -ge 3 ] && [ "$(grep -c ' trust ' lost-seen)" -le 2 ] ||
+	case_of 'lost/told' "$([ "$(grep -c 'pmc.* lost ' lost-seen)" -ge 3 ] && [ "$(grep -c ' trust ' lost-seen)" -le 2 ] ||
 		cat lost-seen)"
-	check 'lost/come back' "$([ "$(grep -c 'pmc.* trust ' lost-after)" = 5 ] || cat lost-after)"
-	check lost/metrics "$("$VPMU_BUILD/vpmu" kvm metrics | awk '/^vpmu_kvm_losses_total{reason="lost"}/ { lost = $2 }
+	case_of 'lost/come back' "$([ "$(grep -c 'pmc.* trust ' lost-after)" = 5 ] || shown lost-after)"
+	case_of lost/metrics "$("$VPMU_BUILD/vpmu" kvm metrics | awk '/^vpmu_kvm_losses_total{reason="lost"}/ { lost = $2 }
 		/^vpmu_kvm_register_accesses_total{instruction="wrmsr"}/ { written = $2 }
 		END { if (lost < 3 || !written) print "lost " lost ", written " written }')"
-	check "lost/the host's events count" "$([ "$(grep -c ',100.00,' host.csv)" = $took ] || cat host.csv)"
+	case_of "lost/the host's events count" "$([ "$(grep -c ',100.00,' host.csv)" = $took ] || shown host.csv)"
 	nothing_left lost
 }
 
@@ -233,11 +229,11 @@ t_told() {
 	touch told-counted
 	wait
 	# Two counters at most are left. On a busy machine they do not always count the same two.
-	check 'told/beside the host' "$(awk -F, '/^[0-9<]/ { n++; sum += $5; if ($5 != "100.00") less++
+	case_of 'told/beside the host' "$(awk -F, '/^[0-9<]/ { n++; sum += $5; if ($5 != "100.00") less++
 		if ($1 == "<not counted>" && $5 != "0.00") wrong++ } END {
-		exit !(n == 5 && less >= 3 && sum > 0 && sum <= 201 && !wrong) }' told-beside || cat told-beside)"
-	check 'told/alone' "$([ "$(grep -c ',100.00,' told-alone)" = 5 ] &&
-		grep -q '^41020005,' told-alone && grep -q '^9007001,' told-alone || cat told-alone)"
+		exit !(n == 5 && less >= 3 && sum > 0 && sum <= 201 && !wrong) }' told-beside || shown told-beside)"
+	case_of 'told/alone' "$([ "$(grep -c ',100.00,' told-alone)" = 5 ] &&
+		grep -q '^41020005,' told-alone && grep -q '^9007001,' told-alone || shown told-alone)"
 	nothing_left told
 }
 
@@ -293,9 +289,9 @@ t_deep() {
 t_contention() {
 	local kept='TP: [0-9]+ active; K: error; reads: 0' back='after_timer: active; after_switch: active'
 	others_than_kvm regain=0 kept-older
-	check 'contention/kept-older' "$(grep -qE "^# $kept$" contention.out || paste -sd' ' contention.out)"
+	case_of 'contention/kept-older' "$(grep -qE "^# $kept$" contention.out || paste -sd' ' contention.out)"
 	others_than_kvm regain=1 counter-2 kept-older
-	check 'contention/counter-2 comes back' "$(grep -q "$back; K: active" contention.out || paste -sd' ' contention.out)"
+	case_of 'contention/counter-2 comes back' "$(grep -q "$back; K: active" contention.out || paste -sd' ' contention.out)"
 }
 others_than_kvm() { # PARAMETER CASE...
 	local found untold=''
@@ -304,17 +300,22 @@ others_than_kvm() { # PARAMETER CASE...
 	# With regain it is a matter of time if counter-10 is back already when it is looked at.
 	[ "$1" = regain=0 ] || untold='/counter-10$/d; '
 	found=$(sed -nE "$untold"'s/^(not ok [0-9]+|Bail out!|1\.\.0) ([^ ]*).*/\2/p' contention.out | paste -sd' ')
-	check "contention/$1 is otherwise as KVM's" "$([ "$found" = "${*:2}" ] || paste -sd' ' contention.out)"
+	case_of "contention/$1 is otherwise as KVM's" "$([ "$found" = "${*:2}" ] || paste -sd' ' contention.out)"
 	nothing_left "contention/$1"
 }
 
-# On an emulated VMX an overflow takes milliseconds, and with the handlers of 7.x on SVM, too: with
-# the shortest periods a guest does nothing else, with KVM's own PMU as with mine.
+# Here an overflow takes milliseconds, and the shortest periods leave none between two ticks of
+# the clock. So L2's perf has the kernel's own limits, as it is with other VMMs; vpmu run lifts them.
+# The backtraces in L2's log are those that the storm asks for. Since 6.16 an event that is throttled
+# stops its group, and the kernel's handler for AMD warns of those that have overflowed with it.
+# shellcheck disable=SC2016 # L2's
 t_storm() {
-	local least=5000
-	[[ $maker = Intel || $(uname -r) = 7.* ]] || least=0
 	load
-	arch storm --smp 2 -- "$programs/storm" 8 4711 $least
+	arch storm --smp 2 -- sh -c 'echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent
+		echo 100000 >/proc/sys/kernel/perf_event_max_sample_rate
+		"$1" 8 4711 || echo "not ok it ended with status $?"
+		found=$(dmesg | grep -v " amd_pmu_v2_handle_irq+" | grep -E -m 1 "$2") && echo "not ok no trouble: $found" || echo "ok no trouble"
+		dmesg -C; echo "the storm is over" >/dev/kmsg' sh "$programs/storm" "${trouble/|Call Trace/}"
 	nothing_left storm
 }
 
@@ -339,8 +340,8 @@ t_kut() {
 	load arch=1
 	flat kut-mine.out | sort -u >kut-mine
 	echo "# KVM's own: $(grep '^SUMMARY' kut-own.out), mine: $(grep '^SUMMARY' kut-mine.out)"
-	check 'kut/pmu' "$(comm -13 kut-own kut-mine)"
-	check 'kut/fewer fail' "$([ ! -s kut-own ] || [ "$(wc -l <kut-mine)" -lt "$(wc -l <kut-own)" ] || cat kut-mine)"
+	case_of 'kut/pmu' "$(comm -13 kut-own kut-mine)"
+	case_of 'kut/fewer fail' "$([ ! -s kut-own ] || [ "$(wc -l <kut-mine)" -lt "$(wc -l <kut-own)" ] || shown kut-mine)"
 	nothing_left kut
 }
 
@@ -358,9 +359,9 @@ t_tool() {
 	load
 	fuzzing -S
 	said=$("$VPMU_BUILD/vpmu" kvm arch $qemu 2>&1)
-	check tool/arch "$([[ $said == *"an architectural PMU: version $version, $counters counters"* ]] || echo "$said")"
+	case_of tool/arch "$([[ $said == *"an architectural PMU: version $version, $counters counters"* ]] || echo "$said")"
 	said=$("$VPMU_BUILD/vpmu" kvm refuse $qemu 2>&1)
-	check 'tool/refuse is late' "$([[ $said == *'has an architectural PMU already'* ]] || echo "$said")"
+	case_of 'tool/refuse is late' "$([[ $said == *'has an architectural PMU already'* ]] || echo "$said")"
 	kill $qemu
 	wait $qemu
 	nothing_left tool
@@ -389,11 +390,11 @@ t_memory() {
 	fuzzing -append "turns=1000000000"
 	wait_for 60 grep -q '^vm ' $vms
 	objects >memory-used
-	check 'memory/of a VM is seen' "$(! cmp -s memory-at-load memory-used || paste -sd, memory-used)"
+	case_of 'memory/of a VM is seen' "$(! cmp -s memory-at-load memory-used || paste -sd, memory-used)"
 	kill $qemu
 	wait $qemu
 	nothing_left memory
-	check 'memory/is back' "$(wait_for 20 as_at_load || paste -sd, memory-at-load memory-now)"
+	case_of 'memory/is back' "$(wait_for 20 as_at_load || paste -sd, memory-at-load memory-now)"
 }
 
 # From one QEMU to another one, in mid-count.
@@ -406,7 +407,7 @@ t_carried() {
 		-device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/carried" \
 		-append "turns=300000000 overflows=1000 rounds=$MOVES" >carried.out 2>&1 || status=$?
 	grep -aE '^(ok|not ok) ' carried.out | sed -E 's,^(ok|not ok) ,\1 carried/,'
-	check "carried/$MOVES moves" "$([ $status = 67 ] && [ "$(sed -n 's/^moved //p' carried.out)" = "$MOVES" ] ||
+	case_of "carried/$MOVES moves" "$([ $status = 67 ] && [ "$(sed -n 's/^moved //p' carried.out)" = "$MOVES" ] ||
 		echo "status $status: $(tail -n 2 carried.out | tr -d '\0')")"
 	nothing_left carried
 }
@@ -423,7 +424,7 @@ t_records() {
 # Slots and their classes, from groups that the VMM lends, on an L1 with a modelled CPU.
 t_lent() {
 	load
-	check lent/slots "$([ -e /sys/bus/event_source/devices/cpu/events/slots ] || echo 'L1 has none')"
+	case_of lent/slots "$([ -e /sys/bus/event_source/devices/cpu/events/slots ] || echo 'L1 has none')"
 	"$VPMU_BUILD/vmm/arch" topdown | sed -E 's,^(ok|not ok) ,\1 lent/,'
 	nothing_left lent
 	unload
@@ -460,8 +461,8 @@ t_topdown() {
 	touch topdown-told
 	wait
 	cat topdown.out
-	check topdown/told "$(grep -q 'fixed 3.* lost ' topdown-seen || cat topdown-seen)"
-	check "topdown/the host's event counts" "$(grep -q ',100.00,' topdown-host || cat topdown-host)"
+	case_of topdown/told "$(grep -q 'fixed 3.* lost ' topdown-seen || shown topdown-seen)"
+	case_of "topdown/the host's event counts" "$(grep -q ',100.00,' topdown-host || shown topdown-host)"
 	nothing_left topdown
 	unload
 }
@@ -497,9 +498,9 @@ t_fuzz() {
 	else
 		echo "not ok fuzz: seed $SEED, status $status: $out $(head -n 2 fuzz.err)"
 	fi
-	check "fuzz/the host's events count" "$([ "$(grep -c ',100.00,' fuzz.csv)" = 2 ] || cat fuzz.csv)"
+	case_of "fuzz/the host's events count" "$([ "$(grep -c ',100.00,' fuzz.csv)" = 2 ] || shown fuzz.csv)"
 	# A pinned event counts all of the time or not at all.
-	check "fuzz/the host's own program" "$(grep '^[0-9<]' fuzz-own | sort | uniq -c | awk -F'[ ,]+' '
+	case_of "fuzz/the host's own program" "$(grep '^[0-9<]' fuzz-own | sort | uniq -c | awk -F'[ ,]+' '
 		$3 == 41020005 { exact++; next } $3 !~ /^<not/ { print } END { if (!exact) print "never counted" }')"
 	nothing_left fuzz
 	unload
@@ -510,7 +511,7 @@ t_others() {
 	local name
 	for name in kvm_emulate_hypercall kvm_vcpu_reset kvm_x86_pmu_event_filter; do
 		dmesg -C
-		check "others/$name" "$(! insmod $name/out/vpmu_kvm.ko arch=1 2>/dev/null || { echo 'it loads'; rmmod vpmu_kvm; }
+		case_of "others/$name" "$(! insmod $name/out/vpmu_kvm.ko arch=1 2>/dev/null || { echo 'it loads'; rmmod vpmu_kvm; }
 			dmesg | grep -q "vpmu_kvm: this kernel's KVM has .*$name" || dmesg | tail -n 2)"
 	done
 }
@@ -525,7 +526,7 @@ t_mediated() {
 	rmmod $kvm && modprobe $kvm enable_mediated_pmu=1
 	load
 	stock mediated 2 --smp 2
-	check 'mediated/it gets none of ours' "$(grep -q 'has given it the mediated PMU' mediated.l2.err ||
+	case_of 'mediated/it gets none of ours' "$(grep -q 'has given it the mediated PMU' mediated.l2.err ||
 		head -n 5 mediated.l2.err)"
 	rm -f mediated-*
 	arch mediated/held -- sh -c 'touch mediated-runs; until [ -e mediated-seen ]; do
@@ -533,20 +534,20 @@ t_mediated() {
 		[ "$n" = 41020005 ] || echo "not ok exact: $n"; done; echo "ok exact"' sh "$demo" >mediated-out 2>&1 &
 	wait_for 200 [ -e mediated-runs ]
 	said=$(perf stat -a -e instructions:GH true 2>&1)
-	check 'mediated/an event of guests is refused' "$([[ $said == *'not support'* ]] || echo "$said")"
+	case_of 'mediated/an event of guests is refused' "$([[ $said == *'not support'* ]] || echo "$said")"
 	perf stat -x, -o mediated-own -e instructions:uH "$demo"
-	check 'mediated/the host counts itself' "$(grep -q '^41020005,' mediated-own || cat mediated-own)"
+	case_of 'mediated/the host counts itself' "$(grep -q '^41020005,' mediated-own || shown mediated-own)"
 	touch mediated-seen
 	wait
 	cat mediated-out
 	perf stat -a -o /dev/null -e instructions:GH sh -c 'touch mediated-first; until [ -e mediated-tried ]; do sleep 0.1; done' &
 	wait_for 60 [ -e mediated-first ]
 	said=$(l2_run mediated-tried.log --pmu arch --kernel "$suite" --memory 256M -- true 2>&1)
-	check 'mediated/an event of guests keeps it out' "$([[ $said == *'resource busy'* ]] || echo "$said")"
+	case_of 'mediated/an event of guests keeps it out' "$([[ $said == *'resource busy'* ]] || echo "$said")"
 	touch mediated-tried
 	wait
 	"$programs/kvm_contention" --json >contention.json
-	check 'mediated/contention' "$([ $? = 0 ] || tail -n 5 contention.json)"
+	case_of 'mediated/contention' "$([ $? = 0 ] || tail -n 5 contention.json)"
 	"$VPMU_BUILD/vpmu" contention --json >library.json
 	python3 "$VPMU_ROOT/tests/selftests/same-rows" contention.json library.json "${known[@]}" |
 		sed -E 's#^(ok|not ok) #\1 mediated/same as vpmu contention/#'

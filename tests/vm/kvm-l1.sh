@@ -25,10 +25,6 @@ nothing='vms 0 of 256, counters 0 of 4096, events refused 0total calls 0 service
 nothing+=' lost 0 filtered 0 uncounted 0 throttles 0 rdmsr 0 wrmsr 0 rdpmc 0'
 read -r _ shares_exact _ < <("$VPMU_BUILD/guest/count" -x "$shares")
 
-check() { # NAME WHY-NOT
-	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
-}
-
 said() { dmesg | sed -n 's/.*vpmu_kvm: //p' | tail -n 1; }
 
 # wait_for SECONDS COMMAND...
@@ -55,8 +51,8 @@ t_load() {
 	local why=''
 	[ ! -e /dev/kvm ] || load || why=$(said)
 	[[ $(said) == "guests have a PMU ($maker "* ]] || why=${why:-$(said)}
-	check load "$why"
-	check load/statistics "$([ "$(tr -d '\n' <$vms)" = "$nothing" ] || cat $vms)"
+	case_of load "$why"
+	case_of load/statistics "$([ "$(tr -d '\n' <$vms)" = "$nothing" ] || shown $vms)"
 }
 
 # traced NAME PATTERN: all of that tracepoint's lines are like that, and there are some.
@@ -76,10 +72,10 @@ t_perf() {
 	pv perf --smp 2 -- "$VPMU_ROOT/tests/guest/paravirtual" "$VPMU_BUILD/guest" "$guest" 2 \
 		$perf_cases
 	wait_for 60 gone
-	check 'perf/nothing is left' "$(gone || head -n 3 $vms)"
+	case_of 'perf/nothing is left' "$(gone || head -n 3 $vms)"
 	echo 0 >$tracing/events/vpmu_kvm/enable
 	cat $tracing/trace >trace
-	check perf/trace "$(traced attach "$of"; traced detach "$of"
+	case_of perf/trace "$(traced attach "$of"; traced detach "$of"
 		[[ " $perf_cases " != *' sampling '* ]] || { traced nmi "$of"; traced overflow "$of slot [0-9]+"; }
 		traced call "$of op [0-9]+ at 0x[0-9a-f]+ result -?[0-9]+")"
 	echo >$tracing/trace
@@ -93,10 +89,10 @@ moved() {
 	timeout -k 5 300 python3 "$VPMU_ROOT/tests/vm/migrate.py" "$moves" --module "${bare[@]}" \
 		-kernel "$VPMU_BUILD/bare/moved" -append "bell=0 $line" >moved.out 2>&1 || status=$?
 	grep -aE '^(ok|not ok) ' moved.out | sed -E "s#^(ok|not ok) #\1 $name/#"
-	check "$name" "$([ $status = 67 ] && [ "$(sed -n 's/^moved //p' moved.out)" -ge "$min" ] ||
+	case_of "$name" "$([ $status = 67 ] && [ "$(sed -n 's/^moved //p' moved.out)" -ge "$min" ] ||
 		echo "status $status: $(tail -n 1 moved.out | tr -d '\0')")"
 	wait_for 60 gone
-	check "$name/nothing is left" "$(gone || head -n 3 $vms)"
+	case_of "$name/nothing is left" "$(gone || head -n 3 $vms)"
 }
 
 t_moved() {
@@ -132,9 +128,9 @@ state() {
 	timeout -k 5 600 python3 "$VPMU_ROOT/tests/vm/kvm_state.py" "$seed" "$@" "${bare[@]}" \
 		-kernel "$VPMU_BUILD/bare/moved" -append 'bell=0 turns=300000000' >state.out 2>&1 || status=$?
 	grep -aE '^(ok|not ok) ' state.out | sed -E 's,^(ok|not ok) ,\1 state/,'
-	check state "$([ $status = 67 ] || echo "status $status: $(tail -n 1 state.out | tr -d '\0')")"
+	case_of state "$([ $status = 67 ] || echo "status $status: $(tail -n 1 state.out | tr -d '\0')")"
 	wait_for 60 gone
-	check 'state/nothing is left' "$(gone || head -n 3 $vms)"
+	case_of 'state/nothing is left' "$(gone || head -n 3 $vms)"
 }
 
 t_state() {
@@ -145,7 +141,7 @@ t_state() {
 		grep -q "state of its guest's PMU is not loaded .*: .*$words" <(dmesg) ||
 			why="no '$words' in the log"
 	done
-	check state/log "$why"
+	case_of state/log "$why"
 }
 
 # With a module that was built for it, of which calls fail.
@@ -157,9 +153,9 @@ t_faults() {
 	timeout -k 5 600 python3 "$VPMU_ROOT/tests/vm/kvm_faults.py" "${bare[@]}" \
 		-kernel "$VPMU_BUILD/bare/faults" >faults.out 2>&1 || status=$?
 	grep -aE '^(ok|not ok|#) ' faults.out | sed -E 's,^(ok|not ok) ,\1 faults/,'
-	check faults "$([ $status = 0 ] || echo "status $status: $(tail -n 1 faults.out)")"
+	case_of faults "$([ $status = 0 ] || echo "status $status: $(tail -n 1 faults.out)")"
 	wait_for 60 gone
-	check 'faults/nothing is left' "$(gone || head -n 3 $vms)"
+	case_of 'faults/nothing is left' "$(gone || head -n 3 $vms)"
 	state --faults
 	# On the vCPU's thread, after a move: its clock, then event 2, then event 1.
 	FAIL_NTH=1 moved 'no clock' 'turns=300000000 lost=3' 1 1
@@ -187,9 +183,9 @@ t_two() {
 	done
 	wait
 	cat two-1.out two-2.out
-	check 'two/at once' "$([ "$most" = 2 ] || echo "there were $most VMs")"
+	case_of 'two/at once' "$([ "$most" = 2 ] || echo "there were $most VMs")"
 	wait_for 60 gone
-	check 'two/nothing is left' "$(gone || head -n 3 $vms)"
+	case_of 'two/nothing is left' "$(gone || head -n 3 $vms)"
 }
 
 # statistics: debugfs' numbers of one VM: calls, overflows, NMIs.
@@ -225,10 +221,10 @@ t_hostile() {
 		echo 'not ok hostile: it took no NMI'
 	fi
 	[ $status = 67 ] || echo "not ok hostile: QEMU's status is $status: $(tail -n 2 hostile.out | tr -d '\0')"
-	check 'hostile/statistics' "$([ "$(statistics hostile.vms)" = "$(grep -o '^[0-9]*' hostile.csv | xargs)" ] ||
+	case_of 'hostile/statistics' "$([ "$(statistics hostile.vms)" = "$(grep -o '^[0-9]*' hostile.csv | xargs)" ] ||
 		echo "$(statistics hostile.vms), of tracepoints $(grep -o '^[0-9]*' hostile.csv | xargs)")"
 	wait_for 60 gone
-	check 'hostile/nothing is left' "$(gone || head -n 3 $vms)"
+	case_of 'hostile/nothing is left' "$(gone || head -n 3 $vms)"
 }
 
 # shellcheck disable=SC2016 # L2's
@@ -262,7 +258,7 @@ t_leave() {
 		touch leave-now
 		wait_for 100 grep -qE 'vcpu .* overflows [1-9]' $vms || why="nothing samples: $(head -n 3 $vms)"
 		rmmod vpmu_kvm || why='rmmod fails'
-		check 'leave/rmmod while it samples' "$why"
+		case_of 'leave/rmmod while it samples' "$why"
 		touch leave-gone
 		wait_for 300 [ -e leave-done ]
 		load
@@ -270,16 +266,16 @@ t_leave() {
 	fi
 	wait $l2
 	cat leave.out
-	check 'leave/perf says so' "$(grep -qE '<not (counted|supported)>' leave-said || cat leave-said)"
+	case_of 'leave/perf says so' "$(grep -qE '<not (counted|supported)>' leave-said || shown leave-said)"
 	wait_for 60 gone
-	check 'leave/nothing is left' "$(gone || head -n 3 $vms)"
+	case_of 'leave/nothing is left' "$(gone || head -n 3 $vms)"
 }
 
 t_unload() {
 	local why=''
 	! loaded || rmmod vpmu_kvm || why='rmmod fails'
 	! loaded || why='it is still there'
-	check unload "$why"
+	case_of unload "$why"
 }
 
 # refuse NAME WORDS OPTION...: it does not load, and says why.
@@ -291,7 +287,7 @@ refuse() {
 		rmmod vpmu_kvm
 		echo "not ok refused/$name: it loads"
 	else
-		check "refused/$name" "$(dmesg | tail -n 3 | grep -qF "$words" || said)"
+		case_of "refused/$name" "$(dmesg | tail -n 3 | grep -qF "$words" || said)"
 	fi
 }
 
@@ -311,7 +307,7 @@ t_refused() {
 
 t_locked() {
 	insmod "$kvm" 2>/dev/null && echo 'not ok locked: it loads'
-	check locked "$(dmesg | grep -q 'unsigned module loading is restricted' || said)"
+	case_of locked "$(dmesg | grep -q 'unsigned module loading is restricted' || said)"
 }
 
 t_no_pmu() {
@@ -342,7 +338,7 @@ t_metrics() {
 	taken=$(printf ',branches:uHD%.0s' 1 2 3 4 5 6)
 	t_unload >/dev/null
 	"$vpmu" kvm metrics -o vpmu.prom 2>said
-	check 'metrics/no module' "$([ $? = 77 ] && [ "$(metric up)" = 0 ] && grep -q insmod said || cat said vpmu.prom)"
+	case_of 'metrics/no module' "$([ $? = 77 ] && [ "$(metric up)" = 0 ] && grep -q insmod said || shown said vpmu.prom)"
 	insmod "$kvm" rate=100
 	rm -f metrics-*
 	pv metrics -- sh -c '
@@ -355,10 +351,10 @@ t_metrics() {
 	qemu=$(awk '$1 == "vm" { print $2 }' $vms)
 	"$vpmu" kvm metrics -o vpmu.prom
 	touch metrics-done
-	check metrics/gauges "$([ "$(metric up) $(metric vms) $(metric counters_limit)" = '1 1 4096' ] &&
+	case_of metrics/gauges "$([ "$(metric up) $(metric vms) $(metric counters_limit)" = '1 1 4096' ] &&
 		[ "$(metric "vm_vcpus{pid=\"$qemu\",pmu=\"paravirtual\"}")" = 1 ] &&
-		[ "$(metric events_lost)" -ge 1 ] && [ "$(tail -n 1 vpmu.prom)" = '# EOF' ] || cat vpmu.prom $vms)"
-	check metrics/counters "$([ "$(metric hypercalls_total)" -ge 1 ] && [ "$(metric throttles_total)" -ge 1 ] &&
+		[ "$(metric events_lost)" -ge 1 ] && [ "$(tail -n 1 vpmu.prom)" = '# EOF' ] || shown vpmu.prom $vms)"
+	case_of metrics/counters "$([ "$(metric hypercalls_total)" -ge 1 ] && [ "$(metric throttles_total)" -ge 1 ] &&
 		[ "$(metric 'losses_total{reason="lost"}')" -ge 1 ] &&
 		[ "$(metric hypercalls_total)" = "$(metric "vm_hypercalls_total{pid=\"$qemu\",pmu=\"paravirtual\"}")" ] ||
 		cat vpmu.prom)"
@@ -367,8 +363,8 @@ t_metrics() {
 	cat metrics.out
 	wait_for 60 gone
 	"$vpmu" kvm metrics -o vpmu.prom
-	check 'metrics/of VMs that have ended' "$([ "$(metric vms)" = 0 ] && ! grep -q pid= vpmu.prom &&
-		[ "$(metric hypercalls_total)" -ge "$total" ] && [ "$(metric throttles_total)" -ge 1 ] || cat vpmu.prom)"
+	case_of 'metrics/of VMs that have ended' "$([ "$(metric vms)" = 0 ] && ! grep -q pid= vpmu.prom &&
+		[ "$(metric hypercalls_total)" -ge "$total" ] && [ "$(metric throttles_total)" -ge 1 ] || shown vpmu.prom)"
 }
 
 # The host has more flexible events on each CPU than there are counters, so that a guest's
@@ -391,11 +387,11 @@ t_pin() {
 	wait $!
 	touch pin-done
 	wait
-	check 'pin/exact beside as many events as there are counters' \
-		"$(grep -q "^$shares_exact,.*,100.00," pin-1 || cat pin-1)"
-	check 'pin/without it' "$(grep -q '^<not counted>' pin-0 || cat pin-0)"
-	check "pin/the host's events had the rest" "$(awk -F, '/^[0-9<]/ { n++; if ($5 == "100.00") all++ }
-		END { exit !(n == 8 && all < 8) }' pin-host || cat pin-host)"
+	case_of 'pin/exact beside as many events as there are counters' \
+		"$(grep -q "^$shares_exact,.*,100.00," pin-1 || shown pin-1)"
+	case_of 'pin/without it' "$(grep -q '^<not counted>' pin-0 || shown pin-0)"
+	case_of "pin/the host's events had the rest" "$(awk -F, '/^[0-9<]/ { n++; if ($5 == "100.00") all++ }
+		END { exit !(n == 8 && all < 8) }' pin-host || shown pin-host)"
 }
 
 t_error() {

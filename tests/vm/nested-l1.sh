@@ -14,6 +14,8 @@
 #
 # l2_run and l2 can run in the background, more than one at once.
 set -uo pipefail
+# shellcheck source=tests/case.sh
+. "$VPMU_ROOT/tests/case.sh"
 
 # Seconds; many times what it takes, but for perf record of 6.12, which reads the kernel's
 # symbols more than once: a minute each in an L2.

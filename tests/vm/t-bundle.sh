@@ -45,12 +45,12 @@ else
 			"$VPMU_ROOT/tests/vm/ci_steps.py" "$@" file=bench) >"$work/log" 2>&1 </dev/null
 	}
 	steps github "$VPMU_ROOT/action.yml" "bundle=file://$bundle" "sha256=$sum"
-	case_of 'action' "$([ $? = 0 ] && grep -q '| demo: instructions:u | 41020005 | 41020005 |' "$work/ci/summary" || cat "$work/log")"
+	case_of 'action' "$([ $? = 0 ] && grep -q '| demo: instructions:u | 41020005 | 41020005 |' "$work/ci/summary" || shown "$work/log")"
 	steps github "$VPMU_ROOT/action.yml" "bundle=../${bundle##*/}" "sha256=${sum//[0-4]/5}"
 	status=$?
-	case_of 'action, another checksum' "$([ $status = 1 ] && grep -q '/bundle: FAILED$' "$work/log" || cat "$work/log")"
+	case_of 'action, another checksum' "$([ $status = 1 ] && grep -q '/bundle: FAILED$' "$work/log" || shown "$work/log")"
 	steps gitlab "$VPMU_ROOT/templates/bench.yml" "bundle=../${bundle##*/}" "sha256=$sum" build=:
-	case_of 'component' "$([ $? = 0 ] && grep -q '| demo: instructions:u | 41020005 | 41020005 |' "$work/ci/vpmu.md" || cat "$work/log")"
+	case_of 'component' "$([ $? = 0 ] && grep -q '| demo: instructions:u | 41020005 | 41020005 |' "$work/ci/vpmu.md" || shown "$work/log")"
 	rm -rf "$work"/{cache,runner}
 fi
 
@@ -329,7 +329,7 @@ if packages trixie libc6 python3.13-minimal libpython3.13-minimal zlib1g libexpa
 	echo 'python: /usr/bin/python3.13 app.py' >"$work/newer/work/file"
 	bench() { inside "$work/newer" "/opt/$name/bin/vpmu" bench "$@" file; }
 	bench --update --functions >"$work/log"
-	case_of "a newer Debian's Python" "$(grep -q ' _PyEval_EvalFrameDefault (-)' "$work/newer/work/file.functions" || cat "$work/log")"
+	case_of "a newer Debian's Python" "$(grep -q ' _PyEval_EvalFrameDefault (-)' "$work/newer/work/file.functions" || shown "$work/log")"
 	sed -i 's/total ^= i/total ^= i; total += 1/' "$work/newer/work/app.py"
 	out=$(bench)
 	case_of 'its function that grew' "$([[ $out = *'grew     python: instructions:u: _PyEval_EvalFrameDefault, by'* ]] || echo "$out")"

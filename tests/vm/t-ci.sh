@@ -66,7 +66,7 @@ quoted name: sh -c 'exit $((1 - 1))' "a b"
 END
 bench() { "$VPMU_BUILD/vpmu" bench "$@" </dev/null >bench.log 2>&1; }
 bench --update -e instructions:u,branches:u bench
-case_of 'bench, a baseline' "$(diff <(grep -A 2 ': app' bench.baseline) - <<'END' || cat bench.log
+case_of 'bench, a baseline' "$(diff <(grep -A 2 ': app' bench.baseline) - <<'END' || shown bench.log
 # vpmu bench: app
 300004,,instructions:u,0,100.00,,
 100001,,branches:u,0,100.00,,
@@ -82,12 +82,12 @@ bench -e instructions:u,branches:u --markdown bench.md bench
 status=$?
 case_of 'bench, more' "$([ $status = 1 ] && [ "$(grep -c ^FAIL bench.log)" = 1 ] &&
 	grep -q 'FAIL     app: instructions:u: grew by 100000, from 300004' bench.log &&
-	grep -q '| :x: | app: instructions:u | 300004 | 400004 |' bench.md || cat bench.log)"
+	grep -q '| :x: | app: instructions:u | 300004 | 400004 |' bench.md || shown bench.log)"
 sed -i 's/\.\/grown/.\/app/' bench
 for part in 1 2; do bench -e instructions:u,branches:u --shard $part/2 -o "part.$part" bench || cat bench.log; done
 cat part.1 part.2 >parts
 "$VPMU_BUILD/vpmu" compare bench.baseline parts >parts.log
-case_of 'bench, parts' "$([ $? = 0 ] && [ "$(grep -c ^ok parts.log)" = 6 ] && ! grep -q ': app' part.1 || cat parts.log)"
+case_of 'bench, parts' "$([ $? = 0 ] && [ "$(grep -c ^ok parts.log)" = 6 ] && ! grep -q ': app' part.1 || shown parts.log)"
 
 # A runner executes action.yml, GitLab's component and the Indexed Job. Its apt-get and git are
 # left out: the packages are here, and so is vpmu.
@@ -104,7 +104,7 @@ else
 	}
 	both=instructions:u,branches:u
 	steps github "$VPMU_ROOT/action.yml" file=bench events=$both
-	case_of 'action, the same' "$([ $? = 0 ] && [ "$(grep -c '^| .*app: ' summary)" = 2 ] || cat steps.log)"
+	case_of 'action, the same' "$([ $? = 0 ] && [ "$(grep -c '^| .*app: ' summary)" = 2 ] || shown steps.log)"
 	counts=$(sed -n 's/^counts=//p' steps.log) junit=$(sed -n 's/^junit=//p' steps.log)
 	case_of 'action, its outputs' "$("$VPMU_BUILD/vpmu" compare bench.baseline "$counts" 2>&1 | grep -v ^ok
 		python3 -c 'import sys, xml.etree.ElementTree as x; x.parse(sys.argv[1])' "$junit" 2>&1)"
@@ -113,7 +113,7 @@ else
 	steps github "$VPMU_ROOT/action.yml" file=bench events=$both shard=2/2
 	status=$?
 	case_of 'action, more' "$([ $status = 1 ] && grep -q '^::error.*app: instructions:u' steps.log &&
-		grep -q 'app: instructions:u | 300004 | 400004' summary && ! grep -q sort summary || cat steps.log)"
+		grep -q 'app: instructions:u | 300004 | 400004' summary && ! grep -q sort summary || shown steps.log)"
 	sed "s,/opt/vpmu,$VPMU_ROOT,g; s,CACHE_HOME: .*,CACHE_HOME: ${XDG_CACHE_HOME:-$HOME/.cache}," \
 		"$VPMU_ROOT/templates/bench.yml" >component.yml
 	# The matrix, of two machines with a command each; its last job compares the counts of both.
@@ -134,7 +134,7 @@ else
 	CI_NODE_INDEX=2 CI_NODE_TOTAL=2 steps gitlab component.yml file=bench repository=here build=: machines=2 events=$both
 	status=$?
 	case_of 'component, more' "$([ $status = 1 ] && grep -q ':x: | app: instructions:u | 300004 | 400004' vpmu.md &&
-		grep -q '<failure' vpmu.xml && ! grep -q sort vpmu.csv || cat steps.log)"
+		grep -q '<failure' vpmu.xml && ! grep -q sort vpmu.csv || shown steps.log)"
 	sed -i 's/\.\/grown/.\/app/' bench
 	sed -i '/branches:u/d' bench.baseline
 	export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache} PODS=2
@@ -143,18 +143,18 @@ else
 	done
 	cat counts.? >counts
 	"$VPMU_BUILD/vpmu" compare bench.baseline counts >steps.log 2>&1
-	case_of 'Indexed Job' "$([ $? = 0 ] && [ "$(grep -c ^ok steps.log)" = 3 ] && grep -q app counts.1 || cat steps.log)"
+	case_of 'Indexed Job' "$([ $? = 0 ] && [ "$(grep -c ^ok steps.log)" = 3 ] && grep -q app counts.1 || shown steps.log)"
 fi
 echo 'bad: false' >>bench
 bench bench
 status=$?
-case_of 'bench, a command that fails' "$([ $status = 125 ] && grep -q 'vpmu: bad: status 1' bench.log || cat bench.log)"
+case_of 'bench, a command that fails' "$([ $status = 125 ] && grep -q 'vpmu: bad: status 1' bench.log || shown bench.log)"
 # Whatever the program, with --repeat: threads, tables by pointers, an interpreter, and the kernel.
 cp "$VPMU_ROOT"/tests/repeat/{mutex.c,map.cc,table.py} .
 gcc -O1 -pthread -o mutex mutex.c && g++ -O1 -o map map.cc || echo 'not ok programs: they do not compile'
 printf '%s\n' 'threads: ./mutex' 'pointers: ./map' 'python: /usr/bin/python3 table.py' >bench
 bench --update --repeat -e instructions,instructions:u,cycles bench
-case_of 'bench --repeat, a baseline' "$([ "$(grep -c ',,cycles,' bench.baseline)" = 3 ] || cat bench.log)"
+case_of 'bench --repeat, a baseline' "$([ "$(grep -c ',,cycles,' bench.baseline)" = 3 ] || shown bench.log)"
 wrong=''
 for i in $(seq $(((times + 1) / 2))); do
 	MORE=$(seq "$i") bench --repeat -e instructions,instructions:u,cycles bench || wrong+=$(grep FAIL bench.log)
@@ -166,7 +166,7 @@ sed -i 's/i < 20000; i++) {/i < 20001; i++) {/' mutex.c
 gcc -O1 -pthread -o mutex mutex.c && g++ -O1 -o map map.cc
 bench --repeat -e instructions,instructions:u,cycles bench
 status=$?
-case_of 'bench --repeat, one turn more of each' "$([ $status = 1 ] && [ "$(grep -c '^FAIL.*instructions:u: grew' bench.log)" = 3 ] || cat bench.log)"
+case_of 'bench --repeat, one turn more of each' "$([ $status = 1 ] && [ "$(grep -c '^FAIL.*instructions:u: grew' bench.log)" = 3 ] || shown bench.log)"
 
 # Pull requests: in a clone of its own, each with one instruction more in a loop of a dynamic
 # program of C, of one of Rust that has a table by random hashes, or of Python. The table names
@@ -259,7 +259,7 @@ case_of "pull requests, $times of $times with program, event, growth and functio
 # shellcheck disable=SC2016 # a name
 printf '%s\n' 'a\nb $HOME: ./app' >bench
 bench --update bench
-case_of 'bench, a name with marks' "$(grep -qxF '# vpmu bench: a\nb $HOME' bench.baseline || cat bench.log bench.baseline)"
+case_of 'bench, a name with marks' "$(grep -qxF '# vpmu bench: a\nb $HOME' bench.baseline || shown bench.log bench.baseline)"
 echo "endless: sh -c 'echo >started; tail -f numbers'" >bench
 before=$(ls -A . "$TMPDIR")
 "$VPMU_BUILD/vpmu" bench bench </dev/null >bench.log 2>&1 &
@@ -267,7 +267,7 @@ for _ in $(seq 600); do
 	[ ! -e started ] || break
 	sleep 0.1
 done
-case_of 'bench, a command without an end runs' "$([ -e started ] || cat bench.log)"
+case_of 'bench, a command without an end runs' "$([ -e started ] || shown bench.log)"
 kill $!
 wait $!
 rm -f started
