@@ -6,35 +6,15 @@
  *
  * Under KVM a WRMSR and the OUT by which a guest comes back do not retire; KVM adds them.
  */
-#include "vmm.h"
+#include "arch.h"
 
 #include <cpuid.h>
 #include <errno.h>
-#include <linux/perf_event.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <vpmu-kvm-module.h>
-#include <vpmu/msr.h>
-
-/* Registers of the host's vendor, which is the guest's. */
-static const struct pmu {
-	bool intel;
-	uint32_t ctl, ctr, step, global, status, clear;
-	uint64_t branches;
-	unsigned int n, version;
-	uint32_t none;       /* no guest has this register */
-	uint32_t lacks;      /* nor this one, which other PMUs have */
-	uint32_t random[8];  /* the first of 16 each, some of which are a PMU's */
-} amd = {
+static const struct pmu amd = {
 	.ctl = VPMU_MSR_AMD_PERF_CTL0, .ctr = VPMU_MSR_AMD_PERF_CTL0 + 1, .step = 2,
 	.global = VPMU_MSR_AMD_GLOBAL_CTRL, .status = VPMU_MSR_AMD_GLOBAL_STATUS,
 	.clear = VPMU_MSR_AMD_GLOBAL_STATUS_CLR, .branches = 0x4300c2, .n = 6, .version = 2,
@@ -54,37 +34,10 @@ static const struct pmu {
 		VPMU_MSR_A_PMC0, VPMU_MSR_PEBS_ENABLE, VPMU_MSR_DEBUGCTL, 0x340,
 	},
 };
-static const struct pmu *pmu = &amd;
+const struct pmu *pmu = &amd;
+char why[300];
 
-#define CTL(i)		(pmu->ctl + pmu->step * (i))
-#define CTR(i)		(pmu->ctr + pmu->step * (i))
-#define GLOBAL		pmu->global
-#define STATUS		pmu->status
-#define INSTRUCTIONS	0x4300c0ull /* both rings, enabled */
-#define BRANCHES	pmu->branches
-#define LOSS_REASON(i)	(0x56504d10u + 4 * (i) + 2)
-
-static char why[300];
-
-#define FAIL(...) return snprintf(why, sizeof(why), __VA_ARGS__), why
-#define CHECK(what, want)						\
-	do {								\
-		int64_t got_ = (what), want_ = (want);			\
-									\
-		if (got_ != want_)					\
-			FAIL("line %d: %s is %lld, not %lld", __LINE__, #what, \
-			     (long long)got_, (long long)want_);	\
-	} while (0)
-#define TRY(call)							\
-	do {								\
-		const char *wrong_ = (call);				\
-									\
-		if (wrong_)						\
-			FAIL("line %d: %s", __LINE__, strdup(wrong_));	\
-	} while (0)
-
-/* @capabilities: 0 for all that there are. */
-static struct vmm *given_of(unsigned int n_vcpus, uint64_t capabilities)
+struct vmm *given_of(unsigned int n_vcpus, uint64_t capabilities)
 {
 	struct vmm *vm = vmm_new(n_vcpus, 0);
 	struct vpmu_kvm_arch a = { .capabilities = capabilities };
@@ -95,27 +48,20 @@ static struct vmm *given_of(unsigned int n_vcpus, uint64_t capabilities)
 	return vm;
 }
 
-static struct vmm *given(unsigned int n_vcpus)
+struct vmm *given(unsigned int n_vcpus)
 {
 	return given_of(n_vcpus, 0);
 }
 
-/* The CPU may have branch records, which these do not get. */
-static struct vmm *without_records(void)
-{
-	return given_of(1, VPMU_CAP_FULL_WIDTH);
-}
-
-static uint64_t msr(struct vmm_vcpu *v, uint32_t index)
+uint64_t msr(struct vmm_vcpu *v, uint32_t index)
 {
 	uint64_t value;
 
 	return vmm_rdmsr(v, index, &value) ? ~0ull : value;
 }
 
-/* Counter @i counts @select in a loop of @turns. */
-static const char *loop(struct vmm_vcpu *v, unsigned int i, uint64_t select, uint64_t turns,
-			uint64_t want)
+const char *loop(struct vmm_vcpu *v, unsigned int i, uint64_t select, uint64_t turns,
+		 uint64_t want)
 {
 	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
 	CHECK(vmm_wrmsr(v, CTL(i), select), 0);
@@ -126,9 +72,6 @@ static const char *loop(struct vmm_vcpu *v, unsigned int i, uint64_t select, uin
 	CHECK(msr(v, CTR(i)), want);
 	return NULL;
 }
-
-/* The enabling WRMSR, the OUTs after it and after the loop. */
-#define AROUND 3
 
 static const char *t_exact(void)
 {
@@ -181,112 +124,6 @@ static const char *leaves_intel(struct vmm_vcpu *v)
 	return NULL;
 }
 
-/* Number @i, in a loop that is 2 instructions and 1 branch a turn. */
-static const char *fixed(struct vmm_vcpu *v, unsigned int i, uint64_t turns, uint64_t want)
-{
-	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_FIXED_CTR_CTRL, 3 << 4 * i), 0);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_FIXED_CTR0 + i, 0), 0);
-	CHECK(vmm_wrmsr(v, GLOBAL, 1ull << (32 + i)), 0);
-	CHECK(vmm_loop(v, turns), 0);
-	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
-	CHECK(msr(v, VPMU_MSR_FIXED_CTR0 + i), want);
-	return NULL;
-}
-
-/* KVM would answer some of these MSRs itself; and fixed counters. */
-static const char *t_intel(void)
-{
-	struct vmm *vm = without_records();
-	struct vmm_vcpu *v = &vm->vcpu[0];
-	uint64_t value;
-
-	TRY(fixed(v, 0, 20000, 40000 + AROUND));
-	CHECK(msr(v, VPMU_MSR_PERF_CAPABILITIES), VPMU_CAP_FULL_WIDTH);
-	CHECK(msr(v, VPMU_MSR_MISC_ENABLE) >> 7 & 1, 1);
-	CHECK(msr(v, VPMU_MSR_MISC_ENABLE) >> 11 & 3, 3);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
-	CHECK(msr(v, VPMU_MSR_DEBUGCTL), VPMU_DEBUGCTL_FREEZE_PERFMON);
-	CHECK(vmm_get_msr(v, VPMU_MSR_DEBUGCTL, &value), 0);
-	CHECK(value, VPMU_DEBUGCTL_FREEZE_PERFMON);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_BTF), 0);
-	CHECK(msr(v, VPMU_MSR_DEBUGCTL), 0);
-	/* An overflow freezes all counters: version 4 and later. */
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
-	CHECK(vmm_wrmsr(v, CTL(0), INSTRUCTIONS | 1 << 20), 0);
-	CHECK(vmm_wrmsr(v, CTL(1), INSTRUCTIONS), 0);
-	CHECK(vmm_wrmsr(v, CTR(0), (1ull << 48) - 100), 0);
-	CHECK(vmm_wrmsr(v, CTR(1), 0), 0);
-	CHECK(vmm_wrmsr(v, GLOBAL, 3), 0);
-	CHECK(vmm_loop(v, 100000), 0);
-	CHECK(msr(v, STATUS) & ~VPMU_STATUS_CHANGED, VPMU_STATUS_CTR_FRZ | 1);
-	value = msr(v, CTR(1));
-	CHECK(vmm_loop(v, 1000), 0);
-	CHECK(msr(v, CTR(1)) - value, 0);
-	CHECK(vmm_wrmsr(v, pmu->clear, VPMU_STATUS_CTR_FRZ | 1), 0);
-	CHECK(vmm_loop(v, 1000), 0);
-	CHECK(msr(v, CTR(1)) - value >= 2000, true);
-	/* A VMM's whole counter by its old name. */
-	CHECK(vmm_set_msr(v, VPMU_MSR_PMC0 + 2, 0x800000000123), 0);
-	CHECK(msr(v, CTR(2)), 0x800000000123);
-	vmm_free(vm);
-	return NULL;
-}
-
-static const char *freeze_then_init(struct vmm_vcpu *v, void *state, size_t *bytes)
-{
-	struct kvm_mp_state mp;
-
-	vmm_long_mode(v);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
-	CHECK(vmm_wrmsr(v, CTL(3), INSTRUCTIONS), 0);
-	if (state)
-		CHECK(vmm_save(v->vm, state, bytes), 0);
-	CHECK(vmm_msi(v->vm, v->number, VMM_MSI_INIT), 0);
-	/* KVM does what is pending before it answers. */
-	if (ioctl(v->fd, KVM_GET_MP_STATE, &mp))
-		vmm_die("KVM_GET_MP_STATE");
-	CHECK(mp.mp_state, KVM_MP_STATE_INIT_RECEIVED);
-	return NULL;
-}
-
-static const char *debugctl_and_ctl3(struct vmm_vcpu *v, uint64_t debugctl)
-{
-	uint64_t value;
-
-	CHECK(vmm_get_msr(v, VPMU_MSR_DEBUGCTL, &value), 0);
-	CHECK(value, debugctl);
-	CHECK(vmm_get_msr(v, CTL(3), &value), 0);
-	CHECK(value, INSTRUCTIONS);
-	return NULL;
-}
-
-/*
- * INIT clears DEBUGCTL and leaves the counters, as the VMM sees at once, and as a saved state
- * has. One that came before a state is loaded does not change what is loaded.
- */
-static const char *t_intel_init(void)
-{
-	struct vmm *vm = given(2), *to = given(2);
-	struct vmm_vcpu *v = &vm->vcpu[1];
-	static char state[1 << 16];
-	size_t bytes = sizeof(state);
-
-	TRY(freeze_then_init(v, NULL, NULL));
-	TRY(debugctl_and_ctl3(v, 0));
-	TRY(freeze_then_init(v, NULL, NULL));
-	CHECK(vmm_save(vm, state, &bytes), 0);
-	CHECK(vmm_load(to, state, bytes), 0);
-	TRY(debugctl_and_ctl3(&to->vcpu[1], 0));
-	bytes = sizeof(state);
-	TRY(freeze_then_init(v, state, &bytes));
-	CHECK(vmm_load(vm, state, bytes), 0);
-	TRY(debugctl_and_ctl3(v, VPMU_DEBUGCTL_FREEZE_PERFMON));
-	vmm_free(vm);
-	vmm_free(to);
-	return NULL;
-}
-
 /* INIT leaves the PMU: a counter goes on where it was. */
 static const char *t_init(void)
 {
@@ -311,194 +148,6 @@ static const char *t_init(void)
 	CHECK(vmm_get_msr(v, GLOBAL, &value), 0);
 	CHECK(value, 0);
 	vmm_free(vm);
-	return NULL;
-}
-
-/* The last branch that was recorded is that of the loop. */
-static const char *recorded(struct vmm_vcpu *v)
-{
-	uint64_t loop = VMM_CODE + (uint64_t)(guest_loop - guest_code), tos;
-
-	CHECK(vmm_loop(v, 10), 0);
-	tos = msr(v, VPMU_MSR_LBR_TOS) & 31;
-	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), loop + 3);
-	CHECK(msr(v, VPMU_MSR_LBR_TO + (uint32_t)tos), loop);
-	return NULL;
-}
-
-static struct vmm *napping;
-
-static void wake(int signal_number)
-{
-	(void)signal_number;
-	(void)vmm_msi(napping, 0, VMM_MSI_NMI);
-}
-
-/* The guest's first vCPU halts, and its thread sleeps in KVM, at least @n times. */
-static const char *nap(struct vmm *vm, long n)
-{
-	struct itimerval often = { { 0, 3000 }, { 0, 3000 } }, never = { 0 };
-	struct rusage before, now;
-	int ret;
-
-	napping = vm;
-	signal(SIGALRM, wake);
-	getrusage(RUSAGE_SELF, &before);
-	setitimer(ITIMER_REAL, &often, NULL);
-	do {
-		ret = vmm_run(&vm->vcpu[0], guest_halt, 0, 0, 1, 0, 0);
-		getrusage(RUSAGE_SELF, &now);
-	} while (!ret && now.ru_nvcsw < before.ru_nvcsw + n);
-	setitimer(ITIMER_REAL, &never, NULL);
-	CHECK(ret, 0);
-	return NULL;
-}
-
-/* The guest has stopped recording. It keeps its records for a while, and LBR_SELECT for good. */
-static const char *kept(struct vmm_vcpu *v)
-{
-	const uint64_t select = 2; /* not those of user mode */
-	uint64_t tos = msr(v, VPMU_MSR_LBR_TOS), from;
-
-	from = msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_LBR_SELECT, select), 0);
-	TRY(nap(v->vm, 5));
-	CHECK(msr(v, VPMU_MSR_LBR_TOS), tos);
-	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), from);
-	TRY(nap(v->vm, 40));
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_LBR), 0);
-	CHECK(msr(v, VPMU_MSR_LBR_SELECT), select);
-	TRY(recorded(v));
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, 0), 0);
-	TRY(nap(v->vm, 40));
-	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), 0); /* KVM has released them */
-	CHECK(msr(v, VPMU_MSR_LBR_SELECT), select);
-	return NULL;
-}
-
-/* KVM's branch records, where it has some for this CPU, end and begin as DEBUGCTL says. */
-static const char *t_intel_records(void)
-{
-	const uint64_t on = VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_FREEZE_LBRS;
-	struct vmm *vm = given(2), *to = given(2);
-	struct vmm_vcpu *v = &vm->vcpu[0], *w = &to->vcpu[0];
-	static char frozen[1 << 16], going[1 << 16];
-	size_t bytes = sizeof(frozen), going_bytes = sizeof(going);
-	uint64_t tos;
-
-	if (!(msr(v, VPMU_MSR_PERF_CAPABILITIES) & VPMU_CAP_LBR)) {
-		vmm_free(vm);
-		vmm_free(to);
-		return NULL;
-	}
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, on | VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
-	CHECK(msr(v, VPMU_MSR_DEBUGCTL), on | VPMU_DEBUGCTL_FREEZE_PERFMON);
-	TRY(recorded(v));
-	/* A PMI freezes them until the status is cleared. */
-	CHECK(vmm_wrmsr(v, CTL(0), INSTRUCTIONS | 1 << 20), 0);
-	CHECK(vmm_wrmsr(v, CTR(0), (1ull << 48) - 1), 0);
-	CHECK(vmm_wrmsr(v, GLOBAL, 1), 0);
-	CHECK(vmm_loop(v, 10), 0);
-	CHECK(msr(v, STATUS) >> 58 & 1, 1);
-	tos = msr(v, VPMU_MSR_LBR_TOS);
-	CHECK(vmm_loop(v, 5), 0);
-	CHECK(msr(v, VPMU_MSR_LBR_TOS), tos);
-	CHECK(vmm_save(vm, frozen, &bytes), 0);
-	CHECK(vmm_wrmsr(v, pmu->clear, msr(v, STATUS)), 0);
-	TRY(recorded(v));
-	CHECK(vmm_save(vm, going, &going_bytes), 0);
-	vmm_free(vm); /* while it records: this thread's records are one VM's */
-	CHECK(vmm_load(to, frozen, bytes), 0);
-	CHECK(msr(w, VPMU_MSR_DEBUGCTL), on | VPMU_DEBUGCTL_FREEZE_PERFMON);
-	CHECK(vmm_wrmsr(w, pmu->clear, msr(w, STATUS)), 0);
-	TRY(recorded(w));
-	CHECK(vmm_wrmsr(w, VPMU_MSR_DEBUGCTL, 0), 0);
-	tos = msr(w, VPMU_MSR_LBR_TOS);
-	CHECK(vmm_loop(w, 5), 0);
-	CHECK(msr(w, VPMU_MSR_LBR_TOS), tos);
-	TRY(kept(w));
-	CHECK(vmm_load(to, going, going_bytes), 0);
-	TRY(recorded(w));
-	vmm_free(to);
-	return NULL;
-}
-
-/* A VMM restores the status of versions that cannot set its bits themselves. */
-static const char *t_intel_older(void)
-{
-	for (unsigned int version = 2; version <= 3; version++) {
-		struct vpmu_kvm_arch a = { .version = version };
-		struct vmm *vm = vmm_new(1, 0);
-		struct vmm_vcpu *v = &vm->vcpu[0];
-		uint64_t value;
-
-		CHECK(vmm_arch(vm, &a), 0);
-		TRY(loop(v, 0, INSTRUCTIONS, 1000, 2000 + AROUND));
-		CHECK(vmm_set_msr(v, STATUS, 1 | 1ull << 32), 0);
-		CHECK(msr(v, STATUS), 1 | 1ull << 32);
-		CHECK(vmm_set_msr(v, STATUS, VPMU_STATUS_CTR_FRZ), EIO);
-		CHECK(vmm_set_msr(v, STATUS, 0), 0);
-		CHECK(vmm_get_msr(v, STATUS, &value), 0);
-		CHECK(value, 0);
-		vmm_free(vm);
-	}
-	return NULL;
-}
-
-/*
- * KVM writes GLOBAL_CTRL at a nested entry, and warns if that is refused: a guest in VMX
- * operation sets what there is of it.
- */
-static const char *t_vmx(void)
-{
-	struct vpmu_kvm_arch a = { .n_gp = 4 };
-	struct vmm *vm = vmm_new(1, 0);
-	struct vmm_vcpu *v = &vm->vcpu[0];
-	struct kvm_sregs s;
-
-	CHECK(vmm_arch(vm, &a), 0);
-	CHECK(vmm_loop(v, 1), 0);
-	if (ioctl(v->fd, KVM_GET_SREGS, &s))
-		vmm_die("KVM_GET_SREGS");
-	s.cr4 |= 1 << 13;
-	if (ioctl(v->fd, KVM_SET_SREGS, &s))
-		vmm_die("KVM_SET_SREGS");
-	CHECK(vmm_wrmsr(v, GLOBAL, ~0ull), 0);
-	CHECK(msr(v, GLOBAL), 0x70000000f);
-	s.cr4 &= ~(1ull << 13);
-	if (ioctl(v->fd, KVM_SET_SREGS, &s))
-		vmm_die("KVM_SET_SREGS");
-	vmm_quiet = true;
-	CHECK(vmm_wrmsr(v, GLOBAL, ~0ull), EIO);
-	vmm_free(vm);
-	return NULL;
-}
-
-/* These end the guest by a fault. */
-static const char *t_intel_faults(void)
-{
-	static const struct { uint32_t msr; uint64_t value; } writes[] = {
-		{ VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_SMM },
-		{ VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_FREEZE_LBRS }, { VPMU_MSR_DEBUGCTL, 1ull << 40 },
-		{ VPMU_MSR_PERF_CAPABILITIES, VPMU_CAP_FULL_WIDTH },
-		{ VPMU_MSR_GLOBAL_CTRL, 1ull << 35 },
-		{ VPMU_MSR_GLOBAL_STATUS, 1 }, { VPMU_MSR_FIXED_CTR_CTRL, 1 << 12 },
-		{ VPMU_MSR_PEBS_ENABLE, 1 }, { VPMU_MSR_PERF_METRICS, 0 }, { VPMU_MSR_LBR_TOS, 0 },
-	};
-
-	vmm_quiet = true;
-	for (unsigned int i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
-		struct vmm_vcpu *v = &without_records()->vcpu[0];
-		uint64_t before, after;
-
-		CHECK(vmm_loop(v, 1), 0);
-		CHECK(vmm_get_msr(v, VPMU_MSR_DEBUGCTL, &before), 0);
-		if (vmm_wrmsr(v, writes[i].msr, writes[i].value) != EIO)
-			FAIL("write %u, MSR %#x", i, writes[i].msr);
-		CHECK(vmm_get_msr(v, VPMU_MSR_DEBUGCTL, &after), 0);
-		CHECK(after, before);
-		vmm_free(v->vm);
-	}
 	return NULL;
 }
 
@@ -814,214 +463,6 @@ static const char *t_parameter(void)
 	vmm_free(none);
 	vmm_free(to);
 	vmm_free(foreign);
-	return NULL;
-}
-
-/* Loans: slots, and the classes of the CPU. */
-
-#define SLOTS		(VPMU_MSR_FIXED_CTR0 + 3)
-#define TOPDOWN		(1ull << 35 | VPMU_STATUS_METRICS)
-#define USER		2ull
-#define KERNEL		1ull
-
-/* The number of events, or 0: this host counts no slots. */
-static unsigned int open_group(struct vpmu_kvm_lend *l, uint64_t rings, uint32_t flags)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_RAW, .size = sizeof(attr), .config = 0x400, .disabled = 1,
-		.exclude_host = !(flags & 1), .exclude_user = !(rings & USER),
-		.exclude_kernel = !(rings & KERNEL), .inherit = flags >> 1 & 1,
-	};
-
-	for (l->n_events = 0; l->n_events < VPMU_KVM_LEND_MAX; l->n_events++) {
-		l->event[l->n_events] = (int)syscall(SYS_perf_event_open, &attr, 0, -1,
-			l->n_events ? l->event[0] : -1, PERF_FLAG_FD_CLOEXEC);
-		if (l->event[l->n_events] < 0)
-			break;
-		attr.config = 0x8000 + 0x100 * l->n_events;
-		attr.disabled = 0;
-	}
-	return l->n_events;
-}
-
-static void close_group(const struct vpmu_kvm_lend *l)
-{
-	for (unsigned int i = 0; i < l->n_events; i++)
-		close(l->event[i]);
-}
-
-static const char *refused_group(struct vmm *vm, uint64_t rings, uint32_t flags, int error)
-{
-	struct vpmu_kvm_lend l = { 0 };
-
-	open_group(&l, rings, flags);
-	CHECK(vmm_lend(vm, &l), error);
-	CHECK(!l.why[0], false);
-	close_group(&l);
-	return NULL;
-}
-
-static const char *wrong_loans(struct vmm *vm)
-{
-	struct vpmu_kvm_lend l = { 0 };
-	int swapped;
-
-	TRY(refused_group(vm, USER | KERNEL, 1, EINVAL));
-	TRY(refused_group(vm, USER | KERNEL, 2, EINVAL));
-	open_group(&l, USER | KERNEL, 0);
-	l.n_events--;
-	CHECK(vmm_lend(vm, &l), EINVAL);
-	CHECK(l.available, l.asked + 1);
-	l.n_events++;
-	swapped = l.event[1];
-	l.event[1] = l.event[2];
-	CHECK(vmm_lend(vm, &l), EINVAL);
-	l.event[1] = vm->fd;
-	CHECK(vmm_lend(vm, &l), EBADF);
-	l.event[1] = swapped;
-	l.reserved = 1;
-	CHECK(vmm_lend(vm, &l), EINVAL);
-	l.reserved = 0;
-	l.vcpu = 99;
-	CHECK(vmm_lend(vm, &l), ENOENT);
-	close_group(&l);
-	return NULL;
-}
-
-static const char *lend(struct vmm *vm, uint64_t rings)
-{
-	struct vpmu_kvm_lend l = { 0 };
-
-	open_group(&l, rings, 0);
-	CHECK(vmm_lend(vm, &l), 0);
-	CHECK(vmm_lend(vm, &l), EEXIST);
-	close_group(&l);
-	return NULL;
-}
-
-/* This thread never runs the vCPU, and ends. */
-static void *lend_elsewhere(void *arg)
-{
-	struct vpmu_kvm_lend l = { .vcpu = 1 };
-
-	open_group(&l, USER | KERNEL, 0);
-	if (vmm_lend(arg, &l))
-		return (void *)"VPMU_KVM_LEND";
-	close_group(&l);
-	return NULL;
-}
-
-static const char *lent_elsewhere(struct vmm *vm)
-{
-	pthread_t thread;
-	void *wrong;
-
-	if (pthread_create(&thread, NULL, lend_elsewhere, vm) || pthread_join(thread, &wrong))
-		vmm_die("pthread_create");
-	return wrong;
-}
-
-static const char *count_slots(struct vmm_vcpu *v, uint64_t rings, uint64_t from, uint64_t turns)
-{
-	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_FIXED_CTR_CTRL, (rings | 8) << 12), 0);
-	CHECK(vmm_wrmsr(v, SLOTS, from), 0);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_PERF_METRICS, 0), 0);
-	CHECK(vmm_wrmsr(v, GLOBAL, TOPDOWN), 0);
-	CHECK(vmm_loop(v, turns), 0);
-	CHECK(vmm_wrmsr(v, GLOBAL, 0), 0);
-	return NULL;
-}
-
-/* Each turn has two instructions, whose slots retire. A field's unit is a 255th of the slots. */
-static const char *of_loop(struct vmm_vcpu *v, uint64_t turns)
-{
-	uint64_t slots = msr(v, SLOTS), fields = msr(v, VPMU_MSR_PERF_METRICS), pmc;
-	uint64_t retiring = slots * (fields & 0xff) / 255, unit = slots / 255 + 1;
-
-	CHECK((fields & 0xff) + (fields >> 8 & 0xff) + (fields >> 16 & 0xff) +
-	      (fields >> 24 & 0xff), 255);
-	CHECK(retiring + unit >= 2 * turns && retiring <= 2 * turns + unit, true);
-	CHECK(vmm_rdpmc(v, 1u << 29, &pmc), 0);
-	CHECK(pmc, fields);
-	CHECK(msr(v, STATUS), 0);
-	return NULL;
-}
-
-static const char *t_topdown(void)
-{
-	struct vpmu_kvm_arch a = { .n_fixed = 4 };
-	struct vmm *vm = vmm_new(2, 0), *to = vmm_new(2, 0), *none = vmm_new(1, 0);
-	struct vmm *twin = vmm_new(1, 0);
-	struct vmm_vcpu *v = &vm->vcpu[0];
-	const uint64_t turns = 1000000;
-	struct vpmu_kvm_lend l = { 0 };
-	static char state[1 << 16];
-	size_t bytes = sizeof(state);
-	uint64_t value;
-	uint32_t r[4];
-
-	if (!open_group(&l, USER | KERNEL, 0)) {
-		CHECK(vmm_arch(vm, &a), EOPNOTSUPP);
-		return NULL;
-	}
-	CHECK(vmm_lend(vm, &l), ENOENT);
-	close_group(&l);
-	CHECK(vmm_arch(vm, &a), 0);
-	CHECK(vmm_arch(to, &a), 0);
-	TRY(wrong_loans(vm));
-	TRY(lend(vm, USER | KERNEL));
-	TRY(lend(vm, USER));
-	open_group(&l, USER | KERNEL, 0);
-	CHECK(vmm_lend(to, &l), 0);
-	TRY(lent_elsewhere(vm));
-	TRY(lent_elsewhere(to));
-	CHECK(vmm_cpuid(v, 0xa, r), 0);
-	CHECK(r[3] & 0x1f, 4);
-	CHECK(msr(v, VPMU_MSR_PERF_CAPABILITIES) & VPMU_CAP_METRICS, VPMU_CAP_METRICS);
-	TRY(refused_group(vm, KERNEL, 0, EBUSY));
-	TRY(count_slots(v, USER | KERNEL, 0, turns));
-	TRY(of_loop(v, turns));
-	CHECK(vmm_save(vm, state, &bytes), 0);
-	CHECK(vmm_load(to, state, bytes), 0);
-	TRY(of_loop(&to->vcpu[0], turns));
-	CHECK(vmm_wrmsr(&to->vcpu[0], GLOBAL, TOPDOWN), 0);
-	CHECK(vmm_loop(&to->vcpu[0], turns), 0);
-	TRY(of_loop(&to->vcpu[0], 2 * turns));
-	/* Another VM of this thread has been lent the same group. */
-	CHECK(vmm_arch(twin, &a), 0);
-	CHECK(vmm_lend(twin, &l), 0);
-	TRY(count_slots(&twin->vcpu[0], USER | KERNEL, 0, 3 * turns));
-	TRY(of_loop(&twin->vcpu[0], 3 * turns));
-	TRY(of_loop(&to->vcpu[0], 2 * turns));
-	vmm_free(twin);
-	/* The VMM has kept the files. What a guest has counted does not go back. */
-	CHECK(ioctl(l.event[0], PERF_EVENT_IOC_RESET, PERF_IOC_FLAG_GROUP), 0);
-	TRY(of_loop(&to->vcpu[0], 2 * turns));
-	close_group(&l);
-	/* It has been lent a group of user mode's slots, where this loop has none, and no other. */
-	TRY(count_slots(v, USER, 0, turns));
-	CHECK(msr(v, SLOTS), 0);
-	CHECK(msr(v, LOSS_REASON(pmu->n + 3)), 0);
-	TRY(count_slots(v, KERNEL, 0, turns));
-	CHECK(msr(v, SLOTS), 0);
-	CHECK(!msr(v, LOSS_REASON(pmu->n + 3)), false);
-	/* While nothing counts, it is data. */
-	CHECK(vmm_wrmsr(v, VPMU_MSR_PERF_METRICS, 0x0102030405060708), 0);
-	CHECK(msr(v, VPMU_MSR_PERF_METRICS), 0x0102030405060708);
-	TRY(count_slots(v, USER | KERNEL, (1ull << 48) - 1000, turns));
-	CHECK(msr(v, STATUS) >> 35 & 1, 1);
-	TRY(count_slots(&vm->vcpu[1], USER | KERNEL, 0, turns));
-	CHECK(msr(&vm->vcpu[1], SLOTS), 0);
-	CHECK(!msr(&vm->vcpu[1], LOSS_REASON(pmu->n + 3)), false);
-	/* A vCPU that has been lent nothing has three fixed counters. */
-	CHECK(vmm_arch(none, &a), 0);
-	CHECK(vmm_cpuid(&none->vcpu[0], 0xa, r), 0);
-	CHECK(r[3] & 0x1f, 3);
-	CHECK(vmm_rdmsr(&none->vcpu[0], SLOTS, &value), EIO);
-	vmm_free(none);
-	vmm_free(vm);
-	vmm_free(to);
 	return NULL;
 }
 
