@@ -58,7 +58,6 @@ static void change(const char *where, uint32_t at, uint32_t turns)
 	ap_start(AP_CODE, ap_code, ap_code_end);
 	for (n = 1; n <= turns; n++) {
 		*word(at + 2) = n;
-		asm volatile("jmp 1f; 1:" ::: "memory"); /* QEMU ends a translation here */
 		*word(AP_TOLD) = n;
 		passes = *word(AP_PASSES);
 		for (int i = 0; i < 1000 && *word(AP_PASSES) - passes < 2; i++)
