@@ -1,38 +1,75 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
-# In an L1, sourced by nested-l1.sh: kvm_contention on its KVM, then on KVM with the series.
+# In an L1, sourced by nested-l1.sh: kvm_contention on its KVM. With KERNEL, the directory of a
+# kernel with the series, which L1 is, the same kernel as L2, too: its perf tells what was lost.
 #
-#   linux-l1.sh CONTENTION MODULES
-maker=intel
-! grep -q AuthenticAMD /proc/cpuinfo || maker=amd
+#   linux-l1.sh CONTENTION [KERNEL]
+contention=$1 kernel=${2:-} demo=$VPMU_BUILD/examples/demo
 
-# cases PROGRAM NAME: its cases, and all that it wrote if one fails
-cases() {
+selftest() {
 	local status=0
-	"$1" >"$2.tap" || status=$?
-	sed -nE "/ # SKIP /d; s,^(ok|not ok) [0-9]+ ([^ ]+)( #.*)?,\1 $2/\2,p" "$2.tap"
-	if [ $status != 0 ]; then
-		echo "not ok $2: kvm_contention's status is $status"
-		sed 's/^/# /' "$2.tap"
-	fi
+	"$contention" >contention.tap || status=$?
+	sed -nE '/ # SKIP /d; s,^(ok|not ok) [0-9]+ ([^ ]+)( #.*)?,\1 \2,p' contention.tap
+	case_of "the selftest's status" "${status#0}"
+	[ $status = 0 ] || sed 's/^/# /' contention.tap
 }
 
-cases "$1" stock
-absent=$(grep -c '^ok .* told.* # SKIP .*KVM_FEATURE_PMU_LOST$' stock.tap)
-if [ "$absent" = 3 ]; then
-	echo 'ok stock/says what is absent'
+# The host takes all counters but those that the guest's perf has no events on, from "taken" on
+# until "alone". Two runs of stat for each state: the first can begin before the host is through.
+guest_told() {
+	rm -f told-*
+	cat >told.sh <<-'END'
+	stat() { perf stat -x, -o "$1" -e "${2:-instructions:u,branches:u}" "$demo"; }
+	record() { perf record -q -c 10000 -o data -e branches:u "$demo" && perf report --stats -i data >"$1"; }
+	until_there() { until [ -e "$1" ]; do sleep 0.1; done; }
+	demo=$1
+	stat told-before
+	record told-record-before
+	touch told-ready
+	until_there told-taken
+	stat told-beside
+	stat told-group '{instructions:u,branches:u}'
+	record told-record
+	perf stat -x, -o told-part -e branches:u sh -c '
+		touch told-part-ready; until [ -e told-gone ]; do sleep 0.1; done; "$1"' sh "$demo"
+	until_there told-gone
+	stat told-alone
+	END
+	{
+		for ((i = 0; i < 1200; i++)); do
+			[ ! -e told-ready ] || break
+			sleep 0.1
+		done
+		perf stat -a -x, -o told-host -e "$(printf 'branches:uD,%.0s' {1..16})instructions:uD" sh -c \
+			'sleep 1; touch told-taken; until [ -e told-part-ready ]; do sleep 0.1; done; sleep 1'
+		touch told-gone
+	} &
+	l2 guest --pmu arch --cpu host,migratable=off --kernel "$kernel/vmlinux" --modules "$kernel/modules" --memory 256M \
+		--root -- sh ./told.sh "$demo" 2>told-err
+	touch told-part-ready
+	wait
+	case_of 'guest/before' "$(exact told-before)"
+	case_of 'guest/not counted beside the host' "$([ "$(grep -c '^<not counted>,.*,0.00,' told-beside)" = 2 ] ||
+		shown told-beside)"
+	case_of 'guest/nor in a group' "$([ "$(grep -c '^<not counted>,.*,0.00,' told-group)" = 2 ] || shown told-group)"
+	case_of 'guest/for a part of the time' "$(awk -F, '/branches:u/ { found = $1 > 0 && $5 > 0 && $5 < 100 }
+		END { exit !found }' told-part || shown told-part)"
+	case_of 'guest/alone again' "$(exact told-alone)"
+	case_of 'guest/no lost samples' "$(grep -q "cycles\|branches" told-record-before && ! grep LOST_SAMPLES told-record-before ||
+		shown told-record-before)"
+	case_of 'guest/lost samples' "$(grep -q LOST_SAMPLES told-record || shown told-record)"
+}
+exact() {
+	[ "$(grep -c -E '^(41020005|9007001),.*,100.00,' "$1")" = 2 ] || shown "$1"
+}
+
+selftest
+if [ -z "$kernel" ]; then
+	case_of 'says what is absent' \
+		"$([ "$(grep -c '^ok .* told.* # SKIP .*KVM_FEATURE_PMU_LOST$' contention.tap)" = 3 ] ||
+			grep told contention.tap)"
 else
-	echo "not ok stock/says what is absent: $absent of 3 cases do"
-fi
-rmmod kvm_$maker kvm
-if insmod "$2/kvm.ko" && insmod "$2/kvm-$maker.ko"; then
-	cases "$1" series
-	if grep -q SKIP series.tap || ! grep -q '^ok .* told' series.tap; then
-		echo "not ok series/tells: $(grep -m 1 told series.tap)"
-	else
-		echo 'ok series/tells'
-	fi
-else
-	echo "not ok series: KVM's modules cannot be loaded: $(dmesg | tail -n 1)"
+	case_of tells "$(! grep SKIP contention.tap && grep -q '^ok .* told' contention.tap || grep told contention.tap)"
+	guest_told
 fi
