@@ -308,7 +308,7 @@ others_than_kvm() { # PARAMETER CASE...
 # the clock. So L2's perf has the kernel's own limits, as it is with other VMMs; vpmu run lifts them.
 # The backtraces in L2's log are those that the storm asks for. Since 6.16 an event that is throttled
 # stops its group, and the kernel's handler for AMD warns of those that have overflowed with it.
-# shellcheck disable=SC2016 # L2's
+# shellcheck disable=SC2016,SC2154 # L2's; nested-l1.sh's
 t_storm() {
 	load
 	arch storm --smp 2 -- sh -c 'echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent
