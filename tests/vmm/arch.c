@@ -35,7 +35,6 @@ static const struct pmu amd = {
 	},
 };
 const struct pmu *pmu = &amd;
-char why[300];
 
 struct vmm *given_of(unsigned int n_vcpus, uint64_t capabilities)
 {

@@ -12,6 +12,7 @@
 #include <vpmu-kvm-module.h>
 #include <vpmu/msr.h>
 
+#include "case.h"
 #include "vmm.h"
 
 /* Registers of the host's vendor, which is the guest's. */
@@ -33,25 +34,6 @@ extern const struct pmu *pmu;
 #define INSTRUCTIONS	0x4300c0ull /* both rings, enabled */
 #define BRANCHES	pmu->branches
 #define LOSS_REASON(i)	(0x56504d10u + 4 * (i) + 2)
-
-extern char why[300];
-
-#define FAIL(...) return snprintf(why, sizeof(why), __VA_ARGS__), why
-#define CHECK(what, want)						\
-	do {								\
-		int64_t got_ = (what), want_ = (want);			\
-									\
-		if (got_ != want_)					\
-			FAIL("line %d: %s is %lld, not %lld", __LINE__, #what, \
-			     (long long)got_, (long long)want_);	\
-	} while (0)
-#define TRY(call)							\
-	do {								\
-		const char *wrong_ = (call);				\
-									\
-		if (wrong_)						\
-			FAIL("line %d: %s", __LINE__, strdup(wrong_));	\
-	} while (0)
 
 /* @capabilities: 0 for all that there are. */
 struct vmm *given_of(unsigned int n_vcpus, uint64_t capabilities);

@@ -5,6 +5,7 @@
  * Each runs in a process of its own, which is killed when it takes too long.
  */
 #define _GNU_SOURCE
+#include "case.h"
 #include "vmm.h"
 
 #include <errno.h>
@@ -30,18 +31,6 @@
 #define RATE		"/proc/sys/kernel/perf_event_max_sample_rate"
 #define SHARE		"/proc/sys/kernel/perf_cpu_time_max_percent"
 #define OPT_IN		"/sys/module/vpmu_kvm/parameters/opt_in"
-
-static char why[400];
-
-#define FAIL(...) return snprintf(why, sizeof(why), __VA_ARGS__), why
-#define CHECK(what, want)						\
-	do {								\
-		int64_t got_ = (what), want_ = (want);			\
-									\
-		if (got_ != want_)					\
-			FAIL("line %d: %s is %lld, not %lld", __LINE__, #what, \
-			     (long long)got_, (long long)want_);	\
-	} while (0)
 
 struct numbers {
 	uint64_t count, enabled, running;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The small VMM on KVM of these tests; vmm.h describes it. */
+#include "case.h"
 #include "vmm.h"
 
 #include <cpuid.h>
@@ -30,6 +31,7 @@
 #define INTERCEPT_CALL	(1ull << 33)
 
 bool vmm_quiet;
+char why[400];
 
 void vmm_die(const char *form, ...)
 {
