@@ -18,16 +18,6 @@ esac
 taken=$(printf ',branches:uHD%.0s' $(seq $took))
 taken=${taken#,}
 
-# wait_for SECONDS COMMAND...
-wait_for() {
-	local i=$((10 * $1))
-	shift
-	until "$@"; do
-		[ $((i--)) -gt 0 ] || return 1
-		sleep 0.1
-	done
-}
-
 load() { # PARAMETER...
 	! grep -q '^vpmu_kvm ' /proc/modules || unload
 	insmod "$module" "$@" || echo "not ok load: $(dmesg | tail -n 1)"

@@ -27,16 +27,6 @@ read -r _ shares_exact _ < <("$VPMU_BUILD/guest/count" -x "$shares")
 
 said() { dmesg | sed -n 's/.*vpmu_kvm: //p' | tail -n 1; }
 
-# wait_for SECONDS COMMAND...
-wait_for() {
-	local i=$((10 * $1))
-	shift
-	until "$@"; do
-		[ $((i--)) -gt 0 ] || return 1
-		sleep 0.1
-	done
-}
-
 loaded() { grep -q '^vpmu_kvm ' /proc/modules; }
 load() { loaded || insmod "$kvm"; }
 n_vms() { awk '$1 == "vms" { print $2 }' $vms; }

@@ -16,7 +16,7 @@ selftest() {
 }
 
 # The host takes all counters but those that the guest's perf has no events on, from "taken" on
-# until "alone". Two runs of stat for each state: the first can begin before the host is through.
+# until "gone".
 guest_told() {
 	rm -f told-*
 	cat >told.sh <<-'END'
@@ -37,16 +37,13 @@ guest_told() {
 	stat told-alone
 	END
 	{
-		for ((i = 0; i < 1200; i++)); do
-			[ ! -e told-ready ] || break
-			sleep 0.1
-		done
+		wait_for 120 [ -e told-ready ]
 		perf stat -a -x, -o told-host -e "$(printf 'branches:uD,%.0s' {1..16})instructions:uD" sh -c \
-			'sleep 1; touch told-taken; until [ -e told-part-ready ]; do sleep 0.1; done; sleep 1'
+			'touch told-taken; until [ -e told-part-ready ]; do sleep 0.1; done'
 		touch told-gone
 	} &
 	l2 guest --pmu arch --cpu host,migratable=off --kernel "$kernel/vmlinux" --modules "$kernel/modules" --memory 256M \
-		--root -- sh ./told.sh "$demo" 2>told-err
+		--root -- sh ./told.sh "$demo"
 	touch told-part-ready
 	wait
 	case_of 'guest/before' "$(exact told-before)"

@@ -11,6 +11,7 @@
 #		writes to stderr, and L2's console, is shown when it fails
 #   clean NAME LOG			a case: no trouble in a kernel's log
 #   lifted COMMAND...			runs COMMAND without perf's limits of sampling, and says so
+#   wait_for SECONDS COMMAND...	tries COMMAND again until it succeeds
 #
 # l2_run and l2 can run in the background, more than one at once.
 set -uo pipefail
@@ -82,6 +83,16 @@ l2() {
 	status=${PIPESTATUS[0]}
 	ended "$name" L2 "$status" "$log.err"
 	clean "$name/L2's log" "$log.log"
+}
+
+# wait_for SECONDS COMMAND...: false if it does not succeed in that time
+wait_for() {
+	local i=$((10 * $1))
+	shift
+	until "$@"; do
+		[ $((i--)) -gt 0 ] || return 1
+		sleep 0.1
+	done
 }
 
 # limits PERCENT RATE: perf takes no rate while the share of time is 0.
