@@ -55,9 +55,9 @@ struct vpmu_arch_config {
 	uint8_t physical_bits;          /* width of physical addresses, 32 to 52: wider ones
 					   fault in PEBS_BASE; 0: 52 */
 	bool lbr_elsewhere;             /* the embedder has the branch records of the legacy
-					   format in capabilities: their registers are not this
-					   PMU's, which says by ops->set_debugctl when to
-					   record */
+					   format in capabilities and is told by
+					   ops->set_debugctl when to record; see
+					   vpmu_arch_lbr_elsewhere() */
 };
 
 struct vpmu_cpuid {
@@ -270,6 +270,19 @@ struct vpmu_lbr_info {
 	uint32_t generation; /* how often that has changed */
 };
 bool vpmu_arch_lbr_info(struct vpmu_arch *v, struct vpmu_lbr_info *info);
+
+/**
+ * Say whether the embedder has the branch records for the guest
+ * (vpmu_arch_config.lbr_elsewhere), which this PMU assumes at first. While it has, accesses to
+ * their registers are its own. While it has not, it passes them to vpmu_arch_rdmsr() and
+ * vpmu_arch_wrmsr(), which have a copy for what the guest writes: empty at a loss, but for
+ * LBR_SELECT, which the embedder writes then. The guest is told of the loss by the loss block.
+ * When @owned is true again, the embedder reads the copy into the registers.
+ *
+ * On the vCPU's thread, not from a hook of ops. Cannot fail; without lbr_elsewhere it does
+ * nothing.
+ */
+void vpmu_arch_lbr_elsewhere(struct vpmu_arch *v, bool owned);
 
 /**
  * Save everything that the guest can see and everything needed to go on.

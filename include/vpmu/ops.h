@@ -198,8 +198,9 @@ struct vpmu_ops {
 	 * The embedder has the vCPU's branch records (vpmu_arch_config.lbr_elsewhere). @bits:
 	 * VPMU_DEBUGCTL_LBR if branches are to be recorded from now on, and
 	 * VPMU_DEBUGCTL_FREEZE_LBRS if an overflow is to end that; at first 0. Called when that
-	 * changes, on any thread that loads or resets the PMU; may sleep if the caller of the
-	 * core may. NULL: lbr_elsewhere is refused. Source: SDM vol. 3, "Freezing LBR and
+	 * changes, on any thread that loads or resets the PMU; and, while the embedder has lost
+	 * the records, again with the same bits: it may try to get them. May sleep if the caller
+	 * of the core may. NULL: lbr_elsewhere is refused. Source: SDM vol. 3, "Freezing LBR and
 	 * Performance Counters on PMI".
 	 */
 	void (*set_debugctl)(void *ctx, uint64_t bits);

@@ -228,11 +228,7 @@ static int arch_plan_lbr(const struct vpmu_arch_config *cfg, struct arch_plan *p
 				   "format of branch records, limited by the model",
 				   asked, cfg->model->capabilities & VPMU_CAP_LBR);
 	}
-	if (cfg->lbr_elsewhere) {
-		plan->lbr = ARCH_LBR_NONE;
-		return 0;
-	}
-	if (!arch_lbr_possible(cfg->provider, &plan->ops))
+	if (!cfg->lbr_elsewhere && !arch_lbr_possible(cfg->provider, &plan->ops))
 		return arch_refuse(err, -VPMU_EOPNOTSUPP,
 				   "format of branch records, limited by the provider and "
 				   "ops->set_lbr", asked, 0);
@@ -469,27 +465,20 @@ static void arch_resolve_loss(struct vpmu_arch *v, const struct vpmu_arch_config
 	v->has[ARCH_HAS_LOSS_LBR] = v->lbr.kind != ARCH_LBR_NONE;
 }
 
-#define ARCH_LBR_REGISTERS \
-	(1ull << ARCH_HAS_LBR | 1ull << ARCH_HAS_LBR_OLD | 1ull << ARCH_HAS_LBR_INFO | \
-	 1ull << ARCH_HAS_LBR_SELECT | 1ull << ARCH_HAS_LBR_TOS)
-
-static void arch_resolve_lbr_elsewhere(struct vpmu_arch *v)
-{
-	v->known &= ~ARCH_LBR_REGISTERS;
-	v->lbr.elsewhere = true;
-	v->valid.debugctl |= VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_FREEZE_LBRS;
-}
-
-static void arch_resolve_lbr(struct vpmu_arch *v, enum arch_lbr_kind kind)
+static void arch_resolve_lbr(struct vpmu_arch *v, enum arch_lbr_kind kind, bool elsewhere)
 {
 	v->lbr.kind = kind;
 	if (!kind)
 		return;
-	v->lbr.stack = v->ops.set_lbr(v->ctx, false);
+	v->lbr.elsewhere = elsewhere;
+	v->lbr.owned = elsewhere;
+	v->lbr.stack = elsewhere ? &v->lbr.kept : v->ops.set_lbr(v->ctx, false);
 	arch_lbr_resolve(v);
 	if (kind == ARCH_LBR_AMD)
 		return;
 	v->valid.debugctl |= VPMU_DEBUGCTL_FREEZE_LBRS;
+	if (elsewhere)
+		return;
 	v->known |= 1ull << ARCH_HAS_LER;
 	v->has[ARCH_HAS_LER] = 2;
 }
@@ -517,14 +506,12 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 	v->known = (1ull << ARCH_HAS_K7) - 1;
 	if (v->model->vendor == VPMU_VENDOR_AMD) {
 		arch_resolve_amd(v);
-		arch_resolve_lbr(v, plan.lbr);
+		arch_resolve_lbr(v, plan.lbr, false);
 	} else {
 		arch_resolve_masks(v);
 		arch_resolve_behaviour(v);
 		arch_resolve_v6(v);
-		if (cfg->lbr_elsewhere)
-			arch_resolve_lbr_elsewhere(v);
-		arch_resolve_lbr(v, plan.lbr);
+		arch_resolve_lbr(v, plan.lbr, cfg->lbr_elsewhere);
 		arch_pebs_resolve(v, cfg);
 		arch_extra_resolve(v);
 		arch_topdown_resolve(v);
@@ -537,8 +524,8 @@ int vpmu_arch_init(struct vpmu_arch *v, const struct vpmu_arch_config *cfg,
 
 void vpmu_arch_reset(struct vpmu_arch *v, bool init)
 {
+	v->r.debugctl = 0;
 	if (init) {
-		v->r.debugctl = 0;
 		arch_lbr_reset(v, true);
 		vpmu_arch_svme(v, false);
 		return;

@@ -11,6 +11,9 @@
  * and into which nothing is recorded, and the loss block says so. At a loss the copy
  * begins empty, and when the facility comes back the stack begins as the copy is.
  *
+ * Where the embedder has the records, it makes the claim and says whether it succeeded. The
+ * guest's accesses come here only while it has not, so there is nothing but the copy.
+ *
  * Source: SDM vol. 3, "Last Branch Records", "LBR Stack", "Freezing LBR and
  * Performance Counters on PMI", "Filtering of Last Branch Records", "Call-Stack
  * Profiling"; Linux, arch/x86/events/intel/lbr.c and arch/x86/events/amd/lbr.c.
@@ -94,7 +97,7 @@ void arch_lbr_resolve(struct vpmu_arch *v)
 		v->known |= 1ull << ARCH_HAS_LER_INFO;
 		break;
 	}
-	if (!v->ops.finish_lbr)
+	if (!v->ops.finish_lbr && !b->elsewhere)
 		b->marks = 0;
 	b->info |= b->marks;
 }
@@ -147,7 +150,7 @@ static bool lbr_enabled(const struct vpmu_arch *v)
 /* The engine makes records as long as they may be wanted again soon. */
 static void lbr_demand(struct vpmu_arch *v, bool on)
 {
-	if (on == v->lbr.demand)
+	if (on == v->lbr.demand || v->lbr.elsewhere)
 		return;
 	v->lbr.demand = on;
 	if (on || v->lbr.stack->user != VPMU_LBR_PV)
@@ -168,11 +171,13 @@ void arch_lbr_apply(struct vpmu_arch *v)
 	struct vpmu_lbr *l = v->lbr.stack;
 	bool frozen = v->lbr.smm || v->r.status & VPMU_STATUS_LBR_FRZ;
 
-	if (v->lbr.elsewhere)
-		lbr_have_recorded(v, frozen ? 0 : v->r.debugctl &
-				     (VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_FREEZE_LBRS));
 	if (!v->lbr.kind)
 		return;
+	if (v->lbr.elsewhere) {
+		lbr_have_recorded(v, frozen ? 0 : v->r.debugctl &
+				     (VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_FREEZE_LBRS));
+		return;
+	}
 	arch_lbr_finish(v);
 	if (!lbr_enabled(v) || !v->lbr.owned || frozen) {
 		vpmu_lbr_stop(l, VPMU_LBR_ARCH);
@@ -220,7 +225,7 @@ static void lbr_settle(struct vpmu_arch *v, bool owned)
 	struct arch_lbr *b = &v->lbr;
 
 	arch_lbr_finish(v);
-	if (owned && !b->owned)
+	if (owned && !b->owned && !b->elsewhere)
 		vpmu_lbr_copy(b->stack, &b->kept);
 	else if (!owned && b->owned)
 		memset(&b->kept, 0, sizeof(b->kept));
@@ -229,6 +234,13 @@ static void lbr_settle(struct vpmu_arch *v, bool owned)
 		lbr_demand(v, false);
 	arch_lbr_apply(v);
 	lbr_tell(v, owned ? VPMU_LOSS_NONE : VPMU_LOSS_LOST);
+}
+
+void vpmu_arch_lbr_elsewhere(struct vpmu_arch *v, bool owned)
+{
+	vpmu_assert(arch_at_rest(v));
+	if (v->lbr.elsewhere)
+		lbr_settle(v, owned);
 }
 
 void arch_lbr_look(struct vpmu_arch *v)
@@ -277,6 +289,8 @@ static bool lbr_own(struct vpmu_arch *v, bool again)
 	struct arch_lbr *b = &v->lbr;
 
 	b->used = true;
+	if (b->elsewhere)
+		return b->owned;
 	if (!b->made || (again && !b->owned)) {
 		arch_event_begin(v);
 		if (!b->made)
@@ -318,6 +332,11 @@ bool arch_lbr_slice(struct vpmu_arch *v)
 	bool used = b->used;
 
 	b->used = false;
+	if (b->elsewhere) {
+		if (!used && !lbr_enabled(v))
+			lbr_tell(v, VPMU_LOSS_NONE);
+		return lbr_enabled(v) || b->reason != VPMU_LOSS_NONE;
+	}
 	if (!b->made || lbr_enabled(v))
 		return false;
 	if (used)
@@ -336,6 +355,10 @@ void arch_lbr_regain(struct vpmu_arch *v)
 {
 	bool used = v->lbr.used;
 
+	if (v->lbr.elsewhere) {
+		v->ops.set_debugctl(v->ctx, v->lbr.told);
+		return;
+	}
 	arch_lbr_release(v);
 	(void)lbr_own(v, true);
 	v->lbr.used = used;
@@ -345,8 +368,6 @@ void arch_lbr_reset(struct vpmu_arch *v, bool init)
 {
 	struct arch_lbr *b = &v->lbr;
 
-	if (b->elsewhere)
-		lbr_have_recorded(v, 0);
 	if (!b->kind)
 		return;
 	if (init) {
@@ -358,7 +379,8 @@ void arch_lbr_reset(struct vpmu_arch *v, bool init)
 	arch_lbr_release(v);
 	(void)vpmu_atomic_take(&b->changed);
 	memset(&b->kept, 0, sizeof(b->kept));
-	vpmu_lbr_copy(b->stack, &b->kept);
+	if (!b->elsewhere)
+		vpmu_lbr_copy(b->stack, &b->kept);
 	b->ctl = 0;
 	b->enabled = false;
 	b->smm = false;
@@ -383,9 +405,11 @@ void arch_lbr_freeze(struct vpmu_arch *v)
 
 void arch_lbr_debugctl(struct vpmu_arch *v, uint64_t value)
 {
-	if (v->lbr.kind == ARCH_LBR_LEGACY && value & VPMU_DEBUGCTL_LBR)
+	if (v->lbr.elsewhere && !v->lbr.owned && value & v->lbr.told & VPMU_DEBUGCTL_LBR)
+		arch_lbr_regain(v);
+	else if (v->lbr.kind == ARCH_LBR_LEGACY && value & VPMU_DEBUGCTL_LBR)
 		(void)lbr_own(v, true);
-	v->lbr.used = v->lbr.made;
+	v->lbr.used |= v->lbr.made;
 	v->marked.lbr = true;
 }
 
@@ -693,7 +717,7 @@ void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, b->reason, 1);
 	vpmu_state_put(c, b->last, 1);
 	vpmu_state_put(c, b->generation, 4);
-	vpmu_state_put(c, (b->made ? LBR_MADE : 0) | (b->owned ? LBR_OWNED : 0) |
+	vpmu_state_put(c, (b->made ? LBR_MADE : 0) | (b->made && b->owned ? LBR_OWNED : 0) |
 			  (b->used ? LBR_USED : 0) | (b->smm ? LBR_SMM : 0) |
 			  (b->demand ? LBR_DEMAND : 0) |
 			  (b->enabled ? LBR_ENABLED : 0), 8);
@@ -786,10 +810,8 @@ void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool clai
 {
 	uint64_t flags = (claimed ? LBR_MADE : 0) | (v->lbr.used ? LBR_USED : 0);
 
-	if (!v->lbr.kind) {
-		arch_lbr_apply(v);
+	if (!v->lbr.kind)
 		return;
-	}
 	if (c) {
 		flags = 0;
 		arch_lbr_reset(v, false);

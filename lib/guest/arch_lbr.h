@@ -21,12 +21,12 @@ enum arch_lbr_kind {
 struct arch_lbr {
 	uint8_t kind;          /* enum arch_lbr_kind; the first eight are resolved at init */
 	uint8_t depth;         /* entries that the guest sees, a power of two */
-	bool elsewhere;        /* the embedder has them; @kind is none */
+	bool elsewhere;        /* the embedder has them, while @owned; @kind is legacy */
 	uint64_t valid;        /* bits of ctl */
 	uint64_t address;      /* bits of FROM that are address; the rest reads 0 */
 	uint64_t info;         /* bits of an entry's info that are kept */
 	uint64_t marks;        /* of these the ones that ops->finish_lbr writes */
-	struct vpmu_lbr *stack; /* the engine's */
+	struct vpmu_lbr *stack; /* the engine's; @elsewhere it is `kept` */
 	uint64_t told;         /* bits of DEBUGCTL that the embedder was told last, @elsewhere */
 	uint64_t ctl;          /* LBR_SELECT or LBR_CTL */
 	uint32_t changed;      /* the event's state has; atomics only, any thread */

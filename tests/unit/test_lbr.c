@@ -35,12 +35,14 @@ static struct machine *machine_of(const struct vpmu_model *model, int version);
 /* An engine that knows predictions: all of its entries were mispredicted, and took 7 cycles. */
 static bool knows;
 static bool elsewhere;
+static bool regains;
 static uint64_t outside; /* the last argument of ops->set_debugctl */
+static unsigned int again; /* calls with the same argument as the one before */
 
 static void set_debugctl(void *ctx, uint64_t bits)
 {
 	(void)ctx;
-	assert_int_not_equal(bits, outside);
+	again += bits == outside;
 	outside = bits;
 }
 
@@ -89,6 +91,7 @@ static struct machine *machine_of(const struct vpmu_model *model, int version)
 	cfg.ctx = &m->script;
 	cfg.cpuid_base = 0x40000100;
 	cfg.lbr_elsewhere = elsewhere;
+	cfg.regain = regains;
 	m->script.ops.set_debugctl = elsewhere ? set_debugctl : NULL;
 	assert_int_equal(vpmu_arch_size(&cfg, &size, &err), 0);
 	m->v = test_malloc(size);
@@ -905,14 +908,89 @@ static void test_elsewhere_moves(void **state)
 	machine_free(to);
 }
 
+/* Accesses come here while the embedder has lost the records. The guest is told. */
+static void test_elsewhere_lost(void **state)
+{
+	static const uint32_t registers[] = { 0x680, 0x69f, 0x6c0, 0xdc0 };
+	struct vpmu_lbr_info info;
+	struct machine *m;
+
+	(void)state;
+	elsewhere = true;
+	m = machine_new(106, 0);
+	elsewhere = false;
+	again = 0;
+	assert_int_equal(rd(m, LOSS + 3), 0);
+	wr(m, DEBUGCTL, 1);
+	vpmu_arch_lbr_elsewhere(m->v, true);
+	assert_int_equal(rd(m, LOSS + 3), 0);
+	vpmu_arch_lbr_elsewhere(m->v, false);
+	assert_int_equal(rd(m, LOSS + 3), 1ull << 32 | 0x101);
+	assert_int_equal(rd(m, LOSS + 1), 1ull << 58);
+	assert_true(vpmu_arch_lbr_info(m->v, &info));
+	assert_false(info.owned);
+	wr(m, SELECT, 0x1c5);
+	wr(m, TOS, 7);
+	for (unsigned int i = 0; i < COUNT_OF(registers); i++) {
+		assert_int_equal(rd(m, registers[i]), 0);
+		wr(m, registers[i], 0x1000 + i);
+		assert_int_equal(rd(m, registers[i]), 0x1000 + i);
+	}
+	assert_int_equal(again, 0);
+	wr(m, DEBUGCTL, 1);
+	assert_int_equal(again, 1); /* a try */
+	wr(m, DEBUGCTL, 0);
+	assert_int_equal(outside, 0);
+	wr(m, DEBUGCTL, 1);
+	assert_int_equal(outside, 1);
+	vpmu_arch_lbr_elsewhere(m->v, true);
+	assert_int_equal(rd(m, LOSS + 3), 2ull << 32 | 0x100);
+	assert_int_equal(rd(m, SELECT), 0x1c5); /* the embedder reads them */
+	assert_int_equal(rd(m, TOS), 7);
+	assert_int_equal(rd(m, 0x69f), 0x1001);
+	vpmu_arch_lbr_elsewhere(m->v, false);
+	assert_int_equal(rd(m, 0x69f), 0);
+	assert_int_equal(rd(m, SELECT), 0x1c5);
+	wr(m, DEBUGCTL, 0);
+	assert_true(vpmu_arch_slice(m->v)); /* an access */
+	assert_int_equal(rd(m, LOSS + 3), 3ull << 32 | 0x101);
+	assert_false(vpmu_arch_slice(m->v));
+	assert_int_equal(rd(m, LOSS + 3), 4ull << 32 | 0x100);
+	machine_free(m);
+}
+
+/* While guests record without the records, each slice is a try, if lost counters have them. */
+static void test_elsewhere_regains(void **state)
+{
+	struct machine *m;
+
+	(void)state;
+	elsewhere = true;
+	regains = true;
+	m = machine_new(106, 0);
+	elsewhere = false;
+	regains = false;
+	again = 0;
+	wr(m, DEBUGCTL, 1);
+	assert_true(vpmu_arch_slice(m->v));
+	assert_int_equal(again, 0);
+	vpmu_arch_lbr_elsewhere(m->v, false);
+	assert_true(vpmu_arch_slice(m->v));
+	assert_int_equal(again, 1);
+	vpmu_arch_lbr_elsewhere(m->v, true);
+	for (unsigned int i = 0; i < 40; i++)
+		assert_true(vpmu_arch_slice(m->v));
+	assert_int_equal(again, 1);
+	wr(m, DEBUGCTL, 0);
+	machine_free(m);
+}
+
 /* The embedder has the legacy records, and this PMU no part in them but when to record. */
 static void test_elsewhere(void **state)
 {
-	static const uint32_t registers[] = { SELECT, TOS, 0x680, 0x69f, 0x6c0, 0xdc0, 0x40, 0x60 };
 	struct vpmu_arch_config cfg = { .size = sizeof(cfg), .lbr_elsewhere = true };
 	struct machine *m;
 	struct vpmu_error err;
-	uint64_t value;
 	size_t size;
 
 	(void)state;
@@ -920,10 +998,6 @@ static void test_elsewhere(void **state)
 	m = machine_new(106, 0);
 	elsewhere = false;
 	assert_int_equal(rd(m, 0x345) & VPMU_CAP_LBR, VPMU_CAP_LBR_INFO);
-	for (unsigned int i = 0; i < COUNT_OF(registers); i++) {
-		assert_false(vpmu_arch_knows(m->v, registers[i]));
-		assert_int_equal(vpmu_arch_rdmsr(m->v, registers[i], &value), VPMU_NOT_MINE);
-	}
 	wr(m, DEBUGCTL, 1 | 1 << 12);
 	assert_int_equal(rd(m, DEBUGCTL), 1 | 1 << 12);
 	assert_int_equal(outside, 1);
@@ -945,7 +1019,8 @@ static void test_elsewhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_elsewhere_lost),
+		cmocka_unit_test(test_elsewhere_regains),
 		cmocka_unit_test(test_elsewhere_freezes), cmocka_unit_test(test_elsewhere_moves),
 		cmocka_unit_test(test_old), cmocka_unit_test(test_amd),
 		cmocka_unit_test(test_not_owned), cmocka_unit_test(test_depth),
