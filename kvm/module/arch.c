@@ -74,7 +74,8 @@ static void vk_set_debugctl(void *ctx, uint64_t bits)
 {
 	struct vk_vcpu *c = ctx;
 
-	WRITE_ONCE(c->lbr_bits, bits);
+	c->lbr_told = bits;
+	c->lbr_again = bits & VPMU_DEBUGCTL_LBR && (c->lbr_lost || c->lbr_released);
 	vk_vendor->settle_lbr(c);
 }
 
@@ -229,6 +230,8 @@ int vk_arch_vcpu_init(struct vk_vcpu *c, struct vpmu_error *why)
 		return -EINVAL;
 	}
 	c->arch = arch;
+	c->has_lbr = cfg.lbr_elsewhere;
+	c->lbr_released = true;
 	vk_set_misc_enable(c);
 	vk_take_over(c, &own);
 	return 0;
@@ -336,10 +339,13 @@ int vk_arch_save(struct vk_vcpu *c, void *state, size_t room, size_t *bytes)
 
 bool vk_arch_serve(struct vk_vcpu *c, int why)
 {
+	bool again;
+
 	lockdep_assert_held(&c->perf.lock);
 	if (vk_was_reset(c)) {
 		WRITE_ONCE(c->paging, false);
 		trace_vpmu_kvm_reset(c);
+		c->lbr_select = 0;
 		vpmu_arch_reset(c->arch, false);
 		vk_set_misc_enable(c);
 	}
@@ -351,7 +357,10 @@ bool vk_arch_serve(struct vk_vcpu *c, int why)
 	vk_perf_settle(&c->perf);
 	vk_perf_poll(&c->perf);
 	vpmu_arch_service(c->arch);
-	return why & VK_SLICE && vpmu_arch_slice(c->arch);
+	again = why & VK_SLICE && vpmu_arch_slice(c->arch);
+	if (vk_vendor->look_lbr)
+		vk_vendor->look_lbr(c);
+	return again;
 }
 
 /* In place of KVM's functions */
@@ -398,7 +407,7 @@ int vk_arch_wrmsr(struct vk_vcpu *c, struct msr_data *msr)
 		result = vpmu_arch_wrmsr(c->arch, msr->index,
 					 c->vm->arch->vendor->guest_value(c, msr));
 	}
-	busy = !list_empty(&c->perf.events);
+	busy = !list_empty(&c->perf.events) || c->lbr_told;
 	mutex_unlock(&c->perf.lock);
 	if (busy)
 		vk_start_slice(c);

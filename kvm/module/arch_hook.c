@@ -69,7 +69,12 @@ static struct vk_vcpu *vk_on_vcpu(struct pt_regs *regs)
 
 static bool vk_is_ours(struct vk_vcpu *c, u32 msr)
 {
-	return c && vpmu_arch_knows(c->arch, msr);
+	const struct vk_vendor *vendor;
+
+	if (!c || !vpmu_arch_knows(c->arch, msr))
+		return false;
+	vendor = c->vm->arch->vendor;
+	return !vendor->is_kvms || !vendor->is_kvms(c, msr);
 }
 
 static void notrace vk_on_reset(unsigned long ip, unsigned long parent, struct ftrace_ops *op,

@@ -4,8 +4,7 @@
  * whole counters, and branch records; topdown metrics come with what is lent (loan.c). PEBS
  * cannot be had from perf by a module, and is not enumerated.
  *
- * Branch records stay KVM's own, since no event of perf's records in guest mode: VM entry loads
- * the guest's DEBUGCTL, and while the guest records KVM hands it the registers themselves.
+ * Branch records are in lbr.c.
  *
  * KVM answers two MSRs before it asks its PMU, so these are taken from it here:
  *
@@ -19,6 +18,7 @@
 #include "arch.h"
 #include "compat.h"
 #include "hook.h"
+#include "lbr.h"
 #include "loan.h"
 #include "vpmu_kvm.h"
 
@@ -51,14 +51,19 @@ static const char *vk_intel_find_host(const struct x86_pmu_capability *host,
 		"this host's CPUs have architectural perfmon of version 1, or none" : NULL;
 }
 
-/* Version 6 has selectors that today's perf does not take. */
+/*
+ * Version 6 has selectors that today's perf does not take. lbr.c knows branch records with a
+ * filter, but not the architectural ones.
+ */
 static void vk_intel_most(struct vk_arch *most, const struct x86_pmu_capability *host,
 			  const struct vpmu_model *m)
 {
+	u64 format = m->capabilities & VPMU_CAP_LBR;
+
 	most->version = min(5, (int)m->version);
-	most->capabilities = m->capabilities & (VPMU_CAP_FULL_WIDTH | VPMU_CAP_LBR);
-	if ((most->capabilities & VPMU_CAP_LBR) == VPMU_CAP_LBR_ARCH)
-		most->capabilities &= ~VPMU_CAP_LBR;
+	most->capabilities = m->capabilities & VPMU_CAP_FULL_WIDTH;
+	if (format >= VPMU_CAP_LBR_FLAGS && format != VPMU_CAP_LBR_ARCH)
+		most->capabilities |= format;
 	most->n_gp = min(host->num_counters_gp, (int)m->n_gp);
 	most->n_fixed = min3(host->num_counters_fixed, (int)m->n_fixed,
 			     VK_FIXED_SLOTS + !!m->topdown);
@@ -96,26 +101,6 @@ static const struct vk_msrs vk_intel_msrs[] = {
 };
 
 /*
- * KVM has branch records for guests whose CPU is the host's model, in the host's format, and no
- * architectural ones. Few VMMs ask for them: we do.
- */
-static bool vk_intel_has_lbr(struct kvm_vcpu *vcpu, u64 format)
-{
-	u64 caps;
-
-	if (static_call(vk_kvm_get_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, &caps, true))
-		return false;
-	if ((caps & VPMU_CAP_LBR) == format)
-		return static_call(vk_kvm_pmu_knows)(vcpu, VPMU_MSR_LBR_TOS);
-	if (static_call(vk_kvm_set_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, caps | format, true))
-		return false;
-	if (static_call(vk_kvm_pmu_knows)(vcpu, VPMU_MSR_LBR_TOS))
-		return true;
-	(void)static_call(vk_kvm_set_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, caps, true);
-	return false;
-}
-
-/*
  * KVM loads GLOBAL_CTRL at entries to a guest's guest and at its exits, from fields that it
  * has checked against its own number of counters; it warns if it is refused.
  */
@@ -137,62 +122,7 @@ static void vk_intel_cpuid(const struct vk_arch *a, u32 leaf, struct vpmu_cpuid 
 		regs->eax = max(regs->eax, 0xau);
 }
 
-/* In place of KVM's functions. DEBUGCTL's bits 2 and 15 are KVM's. */
-
-#define VK_DEBUGCTL_KVM	(BIT_ULL(2) | BIT_ULL(15))
-#define VK_LBR_IDLE	16 /* times that it came back */
-
-/*
- * When a vCPU comes back to a CPU and is not recording, KVM releases the event that has the
- * registers, and the next one begins with zeros. But guests stop recording first and then read,
- * and choose what to record before they begin. So they keep their records for a while, and
- * LBR_SELECT for good.
- */
-static void vk_intel_release_lbr(struct vk_vcpu *c)
-{
-	struct kvm_vcpu *vcpu = c->vcpu;
-
-	if (c->lbr_released)
-		return;
-	if (c->lbr_bits || ++c->lbr_idle < VK_LBR_IDLE) {
-		vcpu->arch.pmu.need_cleanup = false;
-		return;
-	}
-	if (static_call(vk_kvm_get_any)(vcpu, VPMU_MSR_LBR_SELECT, &c->lbr_select, true))
-		c->lbr_select = 0;
-	c->lbr_released = true;
-}
-
-/* The guest uses the registers. */
-static void vk_lbr_used(struct vk_vcpu *c)
-{
-	c->lbr_idle = 0;
-	if (!c->lbr_released)
-		return;
-	c->lbr_released = false;
-	(void)static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_LBR_SELECT, c->lbr_select, true);
-}
-
-/* KVM's bits, and those that let it record: the CPU's, while the guest runs. */
-static int vk_debugctl_set(struct vk_vcpu *c, u64 kvms, bool host)
-{
-	if (c->lbr_bits)
-		vk_lbr_used(c);
-	c->lbr_set = c->lbr_bits;
-	return static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_DEBUGCTL, kvms | c->lbr_set, host);
-}
-
-/* Only while the vCPU is loaded can KVM reach what the CPU loads. */
-static void vk_intel_settle_lbr(struct vk_vcpu *c)
-{
-	u64 data;
-
-	if (c->lbr_set == c->lbr_bits || !c->vcpu ||
-	    static_call(vk_kvm_running_vcpu)() != c->vcpu)
-		return;
-	if (!static_call(vk_kvm_get_any)(c->vcpu, VPMU_MSR_DEBUGCTL, &data, true))
-		(void)vk_debugctl_set(c, data & VK_DEBUGCTL_KVM, true);
-}
+/* In place of KVM's functions. */
 
 static int vk_debugctl_read(struct vk_vcpu *c, u64 *data, bool host)
 {
@@ -213,20 +143,11 @@ static int vk_debugctl_write(struct vk_vcpu *c, u64 data, bool host)
 	msr.data = data & ~VK_DEBUGCTL_KVM;
 	if (vk_arch_rdmsr(c, &old) || vk_arch_wrmsr(c, &msr))
 		return 1;
+	vk_lbr_try(c);
 	if (!vk_debugctl_set(c, data & VK_DEBUGCTL_KVM, host))
 		return 0;
 	(void)vk_arch_wrmsr(c, &old);
 	return 1;
-}
-
-/* Accesses to these come here while KVM has no event for them. */
-static bool vk_is_lbr(u32 index)
-{
-	const u32 n = VPMU_LBR_ENTRIES;
-
-	return index == VPMU_MSR_LBR_SELECT || index == VPMU_MSR_LBR_TOS ||
-	       index - VPMU_MSR_LBR_FROM < n || index - VPMU_MSR_LBR_TO < n ||
-	       index - VPMU_MSR_LBR_INFO < n;
 }
 
 static int vk_get_msr(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host)
@@ -237,10 +158,8 @@ static int vk_get_msr(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host)
 
 	if (index == VPMU_MSR_DEBUGCTL)
 		return vk_debugctl_read(c, data, host);
-	if (vk_is_lbr(index)) {
-		vk_lbr_used(c);
+	if (vk_is_lbr(index) && vk_lbr_access(c, index, host, false))
 		return static_call(vk_kvm_get_any)(vcpu, index, data, host);
-	}
 	ret = vk_arch_rdmsr(c, &msr);
 	*data = msr.data;
 	return ret;
@@ -253,21 +172,21 @@ static int vk_set_msr(struct kvm_vcpu *vcpu, u32 index, u64 data, bool host)
 
 	if (index == VPMU_MSR_DEBUGCTL)
 		return vk_debugctl_write(c, data, host);
-	if (vk_is_lbr(index)) {
-		vk_lbr_used(c);
+	if (vk_is_lbr(index) && vk_lbr_access(c, index, host, true))
 		return static_call(vk_kvm_set_any)(vcpu, index, data, host);
-	}
 	return vk_arch_wrmsr(c, &msr);
 }
 
 static bool vk_is_ours(struct pt_regs *regs, unsigned long parent)
 {
 	u32 index = regs->si;
-	bool host = (u8)regs->cx;
+	bool host = (u8)regs->cx, lbr = vk_is_lbr(index);
+	const struct vk_vcpu *c;
 
-	return (index == VPMU_MSR_DEBUGCTL || vk_is_lbr(index) ||
-		(index == VPMU_MSR_PERF_CAPABILITIES && !host)) &&
-	       !within_module(parent, THIS_MODULE) && vk_arch_find((struct kvm_vcpu *)regs->di);
+	if (!lbr && index != VPMU_MSR_DEBUGCTL && (index != VPMU_MSR_PERF_CAPABILITIES || host))
+		return false;
+	c = within_module(parent, THIS_MODULE) ? NULL : vk_arch_find((struct kvm_vcpu *)regs->di);
+	return c && (!lbr || c->has_lbr);
 }
 
 static void notrace vk_on_get(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
@@ -302,9 +221,11 @@ const struct vk_vendor vk_intel = {
 	.find_host = vk_intel_find_host,
 	.most = vk_intel_most,
 	.host_wrmsr = vk_intel_host_wrmsr,
-	.has_lbr = vk_intel_has_lbr,
-	.settle_lbr = vk_intel_settle_lbr,
-	.release_lbr = vk_intel_release_lbr,
+	.has_lbr = vk_lbr_offered,
+	.settle_lbr = vk_lbr_settle,
+	.release_lbr = vk_lbr_release,
+	.look_lbr = vk_lbr_look,
+	.is_kvms = vk_lbr_is_kvms,
 	.msrs = vk_intel_msrs,
 	.global_ctrl = VPMU_MSR_GLOBAL_CTRL,
 	.guest_value = vk_intel_guest_value,

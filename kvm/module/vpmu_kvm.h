@@ -139,10 +139,14 @@ struct vk_vendor {
 	u32 global_ctrl;
 	/* Can KVM's own PMU have this guest's branch records? NULL, as the next: for none. */
 	bool (*has_lbr)(struct kvm_vcpu *vcpu, u64 format);
-	/* Have KVM record as vk_vcpu.lbr_bits says, now or in the next service. */
+	/* Have KVM record as vk_vcpu.lbr_told says, now or in the next service. */
 	void (*settle_lbr)(struct vk_vcpu *c);
+	/* The end of a service: has the guest lost its branch records? Under vk_perf.lock. */
+	void (*look_lbr)(struct vk_vcpu *c);
 	/* KVM is about to clean up: may it release the registers of branch records? */
 	void (*release_lbr)(struct vk_vcpu *c);
+	/* Registers of the library's that KVM's PMU is to have, too. NULL: none. */
+	bool (*is_kvms)(const struct vk_vcpu *c, u32 index);
 	/* The value that a guest's write has. */
 	u64 (*guest_value)(const struct vk_vcpu *c, const struct msr_data *msr);
 	/* Adds to a leaf what vpmu_arch_cpuid() leaves to its caller. */
@@ -167,10 +171,14 @@ struct vk_vcpu {
 	struct vpmu_pv *pv;          /* one of both is NULL: a guest has one PMU */
 	struct vpmu_arch *arch;
 	struct vk_arch_filter *filter; /* in force for arch; NULL: none */
-	u64 lbr_bits, lbr_set;       /* bits of DEBUGCTL: as KVM is to have them, and has them */
+	bool has_lbr;                /* Intel's branch records; of these: */
+	u64 lbr_told;                /* bits of DEBUGCTL: as the library has them, */
+	u64 lbr_bits, lbr_set;       /* as KVM is to have them, and has them */
 	unsigned int lbr_idle;       /* how often the vCPU came back to a CPU and did not record */
-	bool lbr_released;           /* KVM has released the registers; of them is kept: */
-	u64 lbr_select;
+	bool lbr_lost;               /* KVM does not have them for the guest */
+	bool lbr_again;              /* a try to get them is due */
+	bool lbr_released;           /* KVM has released the registers, or will now */
+	u64 lbr_select;              /* the guest's, when last looked at */
 	struct rcu_head rcu;
 	/* Statistics for debugfs; each has a single writer. */
 	u64 n_calls, n_services, n_nmis;

@@ -489,6 +489,7 @@ static const struct {
 	{ "Intel's INIT", t_intel_init, false, true },
 	{ "Intel's older versions", t_intel_older, false, true },
 	{ "Intel's branch records", t_intel_records, false, true },
+	{ "lost branch records", t_intel_lost_records, false, true },
 	{ "topdown", t_topdown, false, true },
 	{ "VMX", t_vmx, false, true },
 };

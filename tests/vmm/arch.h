@@ -48,7 +48,10 @@ const char *loop(struct vmm_vcpu *v, unsigned int i, uint64_t select, uint64_t t
 
 /* arch_intel.c */
 const char *t_intel(void), *t_intel_faults(void), *t_intel_init(void), *t_intel_older(void),
-	   *t_intel_records(void), *t_vmx(void);
+	   *t_vmx(void);
+
+/* arch_lbr.c */
+const char *t_intel_records(void), *t_intel_lost_records(void);
 
 /* arch_topdown.c */
 const char *t_topdown(void);

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/*
- * What Intel's architectural PMU has besides: fixed counters, DEBUGCTL, branch records, a guest's
- * own VMX.
- */
+/* Only Intel's architectural PMU has these: fixed counters, DEBUGCTL, a guest's own VMX. */
 #include <errno.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/time.h>
 
 #include "arch.h"
 
@@ -119,115 +113,6 @@ const char *t_intel_init(void)
 	CHECK(vmm_load(vm, state, bytes), 0);
 	TRY(debugctl_and_ctl3(v, VPMU_DEBUGCTL_FREEZE_PERFMON));
 	vmm_free(vm);
-	vmm_free(to);
-	return NULL;
-}
-
-/* The last branch that was recorded is that of the loop. */
-static const char *recorded(struct vmm_vcpu *v)
-{
-	uint64_t loop = VMM_CODE + (uint64_t)(guest_loop - guest_code), tos;
-
-	CHECK(vmm_loop(v, 10), 0);
-	tos = msr(v, VPMU_MSR_LBR_TOS) & 31;
-	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), loop + 3);
-	CHECK(msr(v, VPMU_MSR_LBR_TO + (uint32_t)tos), loop);
-	return NULL;
-}
-
-static struct vmm *napping;
-
-static void wake(int signal_number)
-{
-	(void)signal_number;
-	(void)vmm_msi(napping, 0, VMM_MSI_NMI);
-}
-
-/* The guest's first vCPU halts, and its thread sleeps in KVM, at least @n times. */
-static const char *nap(struct vmm *vm, long n)
-{
-	struct itimerval often = { { 0, 3000 }, { 0, 3000 } }, never = { 0 };
-	struct rusage before, now;
-	int ret;
-
-	napping = vm;
-	signal(SIGALRM, wake);
-	getrusage(RUSAGE_SELF, &before);
-	setitimer(ITIMER_REAL, &often, NULL);
-	do {
-		ret = vmm_run(&vm->vcpu[0], guest_halt, 0, 0, 1, 0, 0);
-		getrusage(RUSAGE_SELF, &now);
-	} while (!ret && now.ru_nvcsw < before.ru_nvcsw + n);
-	setitimer(ITIMER_REAL, &never, NULL);
-	CHECK(ret, 0);
-	return NULL;
-}
-
-/* The guest has stopped recording. It keeps its records for a while, and LBR_SELECT for good. */
-static const char *kept(struct vmm_vcpu *v)
-{
-	const uint64_t select = 2; /* not those of user mode */
-	uint64_t tos = msr(v, VPMU_MSR_LBR_TOS), from;
-
-	from = msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos);
-	CHECK(vmm_wrmsr(v, VPMU_MSR_LBR_SELECT, select), 0);
-	TRY(nap(v->vm, 5));
-	CHECK(msr(v, VPMU_MSR_LBR_TOS), tos);
-	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), from);
-	TRY(nap(v->vm, 40));
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_LBR), 0);
-	CHECK(msr(v, VPMU_MSR_LBR_SELECT), select);
-	TRY(recorded(v));
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, 0), 0);
-	TRY(nap(v->vm, 40));
-	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), 0); /* KVM has released them */
-	CHECK(msr(v, VPMU_MSR_LBR_SELECT), select);
-	return NULL;
-}
-
-/* KVM's branch records, where it has some for this CPU, end and begin as DEBUGCTL says. */
-const char *t_intel_records(void)
-{
-	const uint64_t on = VPMU_DEBUGCTL_LBR | VPMU_DEBUGCTL_FREEZE_LBRS;
-	struct vmm *vm = given(2), *to = given(2);
-	struct vmm_vcpu *v = &vm->vcpu[0], *w = &to->vcpu[0];
-	static char frozen[1 << 16], going[1 << 16];
-	size_t bytes = sizeof(frozen), going_bytes = sizeof(going);
-	uint64_t tos;
-
-	if (!(msr(v, VPMU_MSR_PERF_CAPABILITIES) & VPMU_CAP_LBR)) {
-		vmm_free(vm);
-		vmm_free(to);
-		return NULL;
-	}
-	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, on | VPMU_DEBUGCTL_FREEZE_PERFMON), 0);
-	CHECK(msr(v, VPMU_MSR_DEBUGCTL), on | VPMU_DEBUGCTL_FREEZE_PERFMON);
-	TRY(recorded(v));
-	/* A PMI freezes them until the status is cleared. */
-	CHECK(vmm_wrmsr(v, CTL(0), INSTRUCTIONS | 1 << 20), 0);
-	CHECK(vmm_wrmsr(v, CTR(0), (1ull << 48) - 1), 0);
-	CHECK(vmm_wrmsr(v, GLOBAL, 1), 0);
-	CHECK(vmm_loop(v, 10), 0);
-	CHECK(msr(v, STATUS) >> 58 & 1, 1);
-	tos = msr(v, VPMU_MSR_LBR_TOS);
-	CHECK(vmm_loop(v, 5), 0);
-	CHECK(msr(v, VPMU_MSR_LBR_TOS), tos);
-	CHECK(vmm_save(vm, frozen, &bytes), 0);
-	CHECK(vmm_wrmsr(v, pmu->clear, msr(v, STATUS)), 0);
-	TRY(recorded(v));
-	CHECK(vmm_save(vm, going, &going_bytes), 0);
-	vmm_free(vm); /* while it records: this thread's records are one VM's */
-	CHECK(vmm_load(to, frozen, bytes), 0);
-	CHECK(msr(w, VPMU_MSR_DEBUGCTL), on | VPMU_DEBUGCTL_FREEZE_PERFMON);
-	CHECK(vmm_wrmsr(w, pmu->clear, msr(w, STATUS)), 0);
-	TRY(recorded(w));
-	CHECK(vmm_wrmsr(w, VPMU_MSR_DEBUGCTL, 0), 0);
-	tos = msr(w, VPMU_MSR_LBR_TOS);
-	CHECK(vmm_loop(w, 5), 0);
-	CHECK(msr(w, VPMU_MSR_LBR_TOS), tos);
-	TRY(kept(w));
-	CHECK(vmm_load(to, going, going_bytes), 0);
-	TRY(recorded(w));
 	vmm_free(to);
 	return NULL;
 }

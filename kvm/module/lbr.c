@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Branch records of Intel's guests. They stay KVM's own, since no event of perf's records in
+ * guest mode: VM entry loads the guest's DEBUGCTL, and KVM has an event, of which perf knows
+ * that it has the registers. While that event is active KVM hands the guest the registers
+ * themselves; otherwise they read 0, and what is written is gone. It is made at the first
+ * access, and one that has failed stays in error.
+ *
+ * So here a guest is told that it has lost its records; arch_lbr.c of the library has a copy of
+ * the registers for it, and KVM's event is released, so that the next access makes another one.
+ * Such a try is made when the guest writes LBR_SELECT or sets DEBUGCTL.LBR, and after slices of
+ * time if lost counters are tried again (the module's parameter).
+ */
+#include <linux/perf_event.h>
+
+#include "compat.h"
+#include "lbr.h"
+#include "vpmu_kvm.h"
+
+DECLARE_STATIC_CALL(vk_kvm_get_any, vk_any_get_fn);
+DECLARE_STATIC_CALL(vk_kvm_set_any, vk_any_set_fn);
+DECLARE_STATIC_CALL(vk_kvm_pmu_knows, vk_pmu_knows_fn);
+
+#define VK_LBR_IDLE	16 /* times that a vCPU came back to a CPU */
+
+static const struct vk_msrs vk_lbr_msrs[] = {
+	{ VPMU_MSR_LBR_SELECT, 1 }, { VPMU_MSR_LBR_TOS, 1 },
+	{ VPMU_MSR_LBR_FROM, VPMU_LBR_ENTRIES }, { VPMU_MSR_LBR_TO, VPMU_LBR_ENTRIES },
+	{ VPMU_MSR_LBR_INFO, VPMU_LBR_ENTRIES }, { },
+};
+
+bool vk_is_lbr(u32 index)
+{
+	const struct vk_msrs *m;
+
+	for (m = vk_lbr_msrs; m->n; m++)
+		if (index - m->first < m->n)
+			return true;
+	return false;
+}
+
+bool vk_lbr_is_kvms(const struct vk_vcpu *c, u32 index)
+{
+	return c->has_lbr && vk_is_lbr(index);
+}
+
+static u64 vk_lbr_get(struct vk_vcpu *c, u32 index)
+{
+	u64 value;
+
+	return static_call(vk_kvm_get_any)(c->vcpu, index, &value, true) ? 0 : value;
+}
+
+static void vk_lbr_set(struct vk_vcpu *c, u32 index, u64 value)
+{
+	(void)static_call(vk_kvm_set_any)(c->vcpu, index, value, true);
+}
+
+/*
+ * KVM has branch records for guests whose CPU is the host's model, in the host's format, and no
+ * architectural ones. Few VMMs ask for them: we do.
+ */
+bool vk_lbr_offered(struct kvm_vcpu *vcpu, u64 format)
+{
+	u64 caps;
+
+	if (static_call(vk_kvm_get_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, &caps, true))
+		return false;
+	if ((caps & VPMU_CAP_LBR) == format)
+		return static_call(vk_kvm_pmu_knows)(vcpu, VPMU_MSR_LBR_TOS);
+	if (static_call(vk_kvm_set_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, caps | format, true))
+		return false;
+	if (static_call(vk_kvm_pmu_knows)(vcpu, VPMU_MSR_LBR_TOS))
+		return true;
+	(void)static_call(vk_kvm_set_any)(vcpu, VPMU_MSR_PERF_CAPABILITIES, caps, true);
+	return false;
+}
+
+/*
+ * When a vCPU comes back to a CPU and is not recording, KVM releases its event, and the next one
+ * begins with zeros. But guests stop recording first and then read, and choose what to record
+ * before they begin. So they keep their records for a while, and LBR_SELECT for good.
+ */
+void vk_lbr_release(struct vk_vcpu *c)
+{
+	if (c->lbr_released)
+		return;
+	if (c->lbr_bits || ++c->lbr_idle < VK_LBR_IDLE) {
+		c->vcpu->arch.pmu.need_cleanup = false;
+		return;
+	}
+	c->lbr_select = vk_lbr_get(c, VPMU_MSR_LBR_SELECT);
+	c->lbr_released = true;
+}
+
+/* The guest uses the registers, which makes the event if there is none. */
+static void vk_lbr_used(struct vk_vcpu *c)
+{
+	c->lbr_idle = 0;
+	if (!c->lbr_released)
+		return;
+	c->lbr_released = false;
+	vk_lbr_set(c, VPMU_MSR_LBR_SELECT, c->lbr_select);
+}
+
+int vk_debugctl_set(struct vk_vcpu *c, u64 kvms, bool host)
+{
+	if (c->lbr_bits)
+		vk_lbr_used(c);
+	c->lbr_set = c->lbr_bits;
+	return static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_DEBUGCTL, kvms | c->lbr_set, host);
+}
+
+/* Only while the vCPU is loaded can KVM reach what the CPU loads. */
+void vk_lbr_settle(struct vk_vcpu *c)
+{
+	u64 data;
+
+	WRITE_ONCE(c->lbr_bits, c->lbr_lost ? 0 : c->lbr_told);
+	if (c->lbr_set == c->lbr_bits || !c->vcpu ||
+	    static_call(vk_kvm_running_vcpu)() != c->vcpu)
+		return;
+	if (!static_call(vk_kvm_get_any)(c->vcpu, VPMU_MSR_DEBUGCTL, &data, true))
+		(void)vk_debugctl_set(c, data & VK_DEBUGCTL_KVM, true);
+}
+
+/* Registers that hold what is written are KVM's. */
+static bool vk_lbr_holds(struct vk_vcpu *c)
+{
+	bool holds;
+
+	if (vk_lbr_get(c, VPMU_MSR_LBR_TOS))
+		return true;
+	vk_lbr_set(c, VPMU_MSR_LBR_TOS, 1);
+	holds = vk_lbr_get(c, VPMU_MSR_LBR_TOS);
+	vk_lbr_set(c, VPMU_MSR_LBR_TOS, 0);
+	return holds;
+}
+
+/* They are as the guest has written them meanwhile. */
+static void vk_lbr_found(struct vk_vcpu *c)
+{
+	const struct vk_msrs *m;
+	u64 value;
+	u32 i;
+
+	for (m = vk_lbr_msrs; m->n; m++)
+		for (i = 0; i < m->n; i++)
+			if (vpmu_arch_rdmsr(c->arch, m->first + i, &value) == VPMU_HANDLED)
+				vk_lbr_set(c, m->first + i, value);
+}
+
+/* The guest's choice stays, and KVM releases its event in this service or the next. */
+static void vk_lbr_missed(struct vk_vcpu *c)
+{
+	if (!c->lbr_lost)
+		(void)vpmu_arch_wrmsr(c->arch, VPMU_MSR_LBR_SELECT, c->lbr_select);
+	c->lbr_released = true;
+	c->vcpu->arch.pmu.need_cleanup = true;
+	kvm_make_request(KVM_REQ_PMU, c->vcpu);
+}
+
+/* Find out whether KVM has them for the guest, and say so. Returns whether it has. */
+static bool vk_lbr_find(struct vk_vcpu *c)
+{
+	bool holds;
+
+	lockdep_assert_held(&c->perf.lock);
+	c->lbr_again = false;
+	vk_lbr_used(c);
+	holds = vk_lbr_holds(c);
+	if (holds && c->lbr_lost)
+		vk_lbr_found(c);
+	if (holds)
+		c->lbr_select = vk_lbr_get(c, VPMU_MSR_LBR_SELECT);
+	vpmu_arch_lbr_elsewhere(c->arch, holds);
+	if (!holds)
+		vk_lbr_missed(c);
+	c->lbr_lost = !holds;
+	vk_lbr_settle(c);
+	return holds;
+}
+
+void vk_lbr_look(struct vk_vcpu *c)
+{
+	if (c->lbr_again || (c->lbr_bits && c->lbr_set == c->lbr_bits))
+		(void)vk_lbr_find(c);
+}
+
+void vk_lbr_try(struct vk_vcpu *c)
+{
+	if (!c->lbr_again || static_call(vk_kvm_running_vcpu)() != c->vcpu)
+		return;
+	mutex_lock(&c->perf.lock);
+	(void)vk_lbr_find(c);
+	mutex_unlock(&c->perf.lock);
+}
+
+/* KVM's event counts for the thread that made it: on another one, a VMM's, it tells nothing. */
+bool vk_lbr_access(struct vk_vcpu *c, u32 index, bool host, bool write)
+{
+	bool kvms;
+
+	if (c->lbr_lost && !(write && index == VPMU_MSR_LBR_SELECT))
+		return false;
+	preempt_disable();
+	kvms = host && vk_thread_has(c->vcpu) != VK_THREAD_OWN;
+	preempt_enable();
+	if (kvms) {
+		vk_lbr_used(c);
+		return true;
+	}
+	mutex_lock(&c->perf.lock);
+	kvms = vk_lbr_find(c);
+	mutex_unlock(&c->perf.lock);
+	return kvms;
+}
