@@ -13,12 +13,15 @@
  * result counts if two runs in a row agree; each is compared with the kernel's rules. The
  * cases are those of the vPMU document of August 2023 and of its review. Where KVM hands the
  * counters themselves to guests (enable_mediated_pmu) there are other cases: an event of the
- * host counts outside of the guest, or is refused. The cases "told" need a KVM that tells its
+ * host counts outside of the guest, or is refused. The cases "lbr" need a KVM that gives its
+ * guests Intel's branch records of a legacy format. The cases "told" need one that tells its
  * guests of lost counters (KVM_FEATURE_PMU_LOST); such a KVM also gives counters back.
  *
  * Needs root, /dev/kvm with a PMU for guests, AMD's or Intel's. Real processors of AMD
  * count each VMRUN as a branch of the guest; there K reads more than this expects. Builds
  * alone: gcc -O2 -Wall -pthread -o kvm_contention kvm_contention.c
+ *
+ *	kvm_contention [--json] [PREFIX]   cases whose names begin so; default: all
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -49,6 +52,13 @@
 
 #define MSR_LOST 0x4b564d09 /* MSR_KVM_PMU_LOST */
 #define FEATURE_LOST 18     /* KVM_FEATURE_PMU_LOST */
+#define MSR_PERF_CAPABILITIES 0x345
+#define LBR_FORMAT 0x3fu
+#define LBR_FORMAT_ARCH 0x3fu
+#define MSR_LBR_SELECT 0x1c8
+#define MSR_LBR_TOS 0x1c9
+#define MSR_LBR_FROM 0x680
+#define MSR_DEBUGCTL 0x1d9
 
 #define MAX_COUNTERS 32
 #define TRIES 20
@@ -59,7 +69,9 @@
 #define MUX "/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms"
 #define WATCHDOG "/proc/sys/kernel/nmi_watchdog"
 
-static bool json, mediated, tells; /* tells: guests have MSR_LOST */
+static const char *prefix = "";
+static bool json, mediated;
+static bool tells, records; /* guests have MSR_LOST; branch records */
 static unsigned int n_counters; /* the host's; the guest has the same number */
 static char old_mux[32], old_watchdog[32];
 
@@ -282,6 +294,31 @@ static unsigned int learn_pmu(const struct kvm_cpuid2 *c)
 	return l->ebx & 0xf;
 }
 
+static bool vmm_msr(int fd, unsigned long request, uint32_t index, uint64_t *value)
+{
+	struct {
+		struct kvm_msrs head;
+		struct kvm_msr_entry entry;
+	} m = {.head = {.nmsrs = 1}, .entry = {.index = index, .data = *value}};
+
+	if (ioctl(fd, request, &m) != 1)
+		return false;
+	*value = m.entry.data;
+	return true;
+}
+
+/* KVM offers them in the host's format. Few guests have them: their VMM has to ask. */
+static bool give_records(int kvm)
+{
+	uint64_t caps = 0;
+
+	if (!vmm_msr(kvm, KVM_GET_MSRS, MSR_PERF_CAPABILITIES, &caps))
+		return false;
+	if (!(caps & LBR_FORMAT) || (caps & LBR_FORMAT) == LBR_FORMAT_ARCH)
+		return false;
+	return vmm_msr(vcpu_fd, KVM_SET_MSRS, MSR_PERF_CAPABILITIES, &caps);
+}
+
 /* The guest's vCPU, or -1 with errno. Its VM has a local APIC if KVM's mediated PMU wants one. */
 static int create_vcpu(int kvm, int *vm)
 {
@@ -324,6 +361,7 @@ static void create_guest(void)
 	tells = features && features->eax >> FEATURE_LOST & 1;
 	require(ioctl(vcpu_fd, KVM_SET_CPUID2, cpuid), "KVM_SET_CPUID2");
 	free(cpuid);
+	records = give_records(kvm);
 	kvm_run = mmap(NULL, ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0), PROT_READ | PROT_WRITE,
 		       MAP_SHARED, vcpu_fd, 0);
 	if (kvm_run == MAP_FAILED)
@@ -964,18 +1002,175 @@ static void told_retry(struct text *t)
 /* The guest can clear bits of counters that it has; its VMM loads and saves them. */
 static void told_registers(struct text *t)
 {
-	struct {
-		struct kvm_msrs head;
-		struct kvm_msr_entry entry;
-	} m = {.head = {.nmsrs = 1}, .entry = {.index = MSR_LOST, .data = 2}};
+	uint64_t value = 2;
 
 	lost_clear();
-	add(t, "set", "%d", ioctl(vcpu_fd, KVM_SET_MSRS, &m));
+	add(t, "set", "%d", vmm_msr(vcpu_fd, KVM_SET_MSRS, MSR_LOST, &value));
 	add_lost(t, "guest");
 	add(t, "too_many", "%s", guest_wrmsr(MSR_LOST, 1ull << 63) ? "written" : "faults");
-	m.entry.data = 0;
-	add(t, "get", "%d", ioctl(vcpu_fd, KVM_GET_MSRS, &m));
-	add(t, "value", "%llx", (unsigned long long)m.entry.data);
+	value = 0;
+	add(t, "get", "%d", vmm_msr(vcpu_fd, KVM_GET_MSRS, MSR_LOST, &value));
+	add(t, "value", "%llx", (unsigned long long)value);
+}
+
+/* ---- the guest's branch records: V is the event that KVM has for them */
+
+static void v_write(uint32_t msr, uint64_t value)
+{
+	if (!guest_wrmsr(msr, value))
+		end(EXIT_FAIL, "a write to MSR %#x faults", msr);
+}
+
+static uint64_t v_read(uint32_t msr)
+{
+	uint64_t value;
+
+	if (!guest_rdmsr(msr, &value))
+		end(EXIT_FAIL, "a read of MSR %#x faults", msr);
+	return value;
+}
+
+static void v_enable(void)
+{
+	v_write(MSR_DEBUGCTL, 1);
+}
+
+static void v_disable(void)
+{
+	v_write(MSR_DEBUGCTL, 0);
+}
+
+/* V is active if the branches of a loop are recorded; the last one is not taken. */
+static const char *v_state(void)
+{
+	uint64_t before = v_read(MSR_LBR_TOS), after;
+
+	guest_branches(6);
+	after = v_read(MSR_LBR_TOS);
+	return ((after - before) & 7) == 5 &&
+	       (uint32_t)v_read(MSR_LBR_FROM + after) == CODE_LOOP ? "active" : "error";
+}
+
+/* While a guest does not record, KVM releases V when the vCPU's thread comes back to a CPU. */
+static void v_release(void)
+{
+	unsigned int i;
+
+	v_disable();
+	for (i = 0; i < 20; i++) {
+		switched_out(nothing, NULL);
+		guest_branches(1);
+	}
+}
+
+/* An event of the host's with branch records, in @s. */
+static void come_recording(struct side *s, enum class class)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.pinned = class != CF,
+		.sample_type = PERF_SAMPLE_BRANCH_STACK,
+		.branch_sample_type = PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_USER,
+		.sample_period = 1ull << 40,
+	};
+	bool task = class == TP;
+
+	s->n = 1;
+	s->fd[0] = syscall(SYS_perf_event_open, &attr, task ? 0 : -1, task ? -1 : 0, -1,
+			   PERF_FLAG_FD_CLOEXEC);
+	require(s->fd[0], "perf_event_open with branch records");
+}
+
+/* The host's is the first. */
+static void host_first(struct text *t, enum class class, const char *name)
+{
+	struct side host;
+
+	come_recording(&host, class);
+	v_enable();
+	add_side(t, name, &host);
+	add(t, "V", "%s", v_state());
+	go(&host);
+}
+
+static void guest_first(struct text *t, enum class class, const char *name)
+{
+	struct side host;
+
+	v_enable();
+	add(t, "V_before", "%s", v_state());
+	come_recording(&host, class);
+	add_side(t, name, &host);
+	add(t, "V", "%s", v_state());
+	go(&host);
+}
+
+static void lbr_1(struct text *t)
+{
+	host_first(t, CP, "CP");
+}
+
+static void lbr_2(struct text *t)
+{
+	host_first(t, CF, "CF");
+}
+
+static void lbr_3(struct text *t)
+{
+	guest_first(t, CP, "CP");
+}
+
+static void lbr_4(struct text *t)
+{
+	guest_first(t, CF, "CF");
+}
+
+static void lbr_5(struct text *t)
+{
+	struct side cp;
+
+	come_recording(&cp, CP);
+	v_enable();
+	add(t, "V_before", "%s", v_state());
+	go(&cp);
+	add(t, "after_release", "%s", v_state());
+	v_disable();
+	v_enable();
+	add(t, "after_enable", "%s", v_state());
+}
+
+static void lbr_6(struct text *t)
+{
+	guest_first(t, TP, "TP");
+}
+
+static void lbr_7(struct text *t)
+{
+	host_first(t, TP, "TP");
+}
+
+/* An older K that finds no counter displaces V. Then: does an enable bring V back? */
+static void lbr_cascade(struct text *t)
+{
+	struct k k = {0, 1, false};
+	struct side cp;
+
+	k_enable(&k);
+	v_enable();
+	add(t, "V_before", "%s", v_state());
+	come(&cp, CP, n_counters);
+	add(t, "K", "%s", k_state(&k));
+	add(t, "V", "%s", v_state());
+	go(&cp);
+	v_disable();
+	v_enable();
+	add(t, "after_enable", "%s", v_state());
+	v_release();
+	v_enable();
+	add(t, "after_cleanup", "%s", v_state());
 }
 
 /* ---- cases of the mediated PMU */
@@ -1118,7 +1313,18 @@ static const struct kvm_case emulated_cases[] = {
 	{"modes", modes, "guest: 10000; host: counts; both: guest + host +0"},
 };
 
-/* These come after the others. */
+static const struct kvm_case record_cases[] = {
+	{"lbr-1", lbr_1, "CP: active; V: active"},
+	{"lbr-2", lbr_2, "CF: active; V: active"},
+	{"lbr-3", lbr_3, "V_before: active; CP: active; V: active"},
+	{"lbr-4", lbr_4, "V_before: active; CF: active; V: active"},
+	{"lbr-5", lbr_5, "V_before: active; after_release: active; after_enable: active"},
+	{"lbr-6", lbr_6, "V_before: active; TP: active; V: active"},
+	{"lbr-7", lbr_7, "TP: active; V: active"},
+	{"lbr-cascade", lbr_cascade,
+	 "V_before: active; K: error; V: error; after_enable: error; after_cleanup: active"},
+};
+
 static const struct kvm_case told_cases[] = {
 	{"told", told,
 	 "active: 0; error: 1; still: 1; disabled: 1; again: 1; since: 0; K: active; reads: 2000"},
@@ -1127,10 +1333,18 @@ static const struct kvm_case told_cases[] = {
 	 "set: 1; guest: 2; too_many: faults; get: 1; value: 2"},
 };
 
-#define N_TOLD (sizeof(told_cases) / sizeof(told_cases[0]))
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
-static const struct kvm_case *cases = emulated_cases;
-static unsigned int n_cases = sizeof(emulated_cases) / sizeof(emulated_cases[0]);
+/* In this order; @skip: why none of them is run. */
+static struct part {
+	const struct kvm_case *cases;
+	unsigned int n;
+	const char *skip;
+} parts[] = {
+	{emulated_cases, COUNT_OF(emulated_cases), NULL},
+	{record_cases, COUNT_OF(record_cases), NULL},
+	{told_cases, COUNT_OF(told_cases), NULL},
+};
 
 /* Two runs in a row agree: nothing else has come in between. */
 static bool measure(const struct kvm_case *c, struct text *result)
@@ -1141,6 +1355,8 @@ static bool measure(const struct kvm_case *c, struct text *result)
 	for (i = 0; i < TRIES; i++) {
 		last = *result;
 		k_reset();
+		if (records)
+			v_release();
 		memset(result, 0, sizeof(*result));
 		c->run(result);
 		if (i && !strcmp(last.s, result->s))
@@ -1166,22 +1382,15 @@ static void print_json(const struct kvm_case *c, const struct text *t, bool firs
 	printf("}}");
 }
 
-static bool run_case(unsigned int i)
+/* Case @c is number @i of those that are asked for. @skip: why it is not run, or NULL. */
+static bool run_case(const struct kvm_case *c, unsigned int i, const char *skip)
 {
 	struct text t = {""}, expected;
-	const struct kvm_case *c;
 	bool steady, good;
 
-	if (i < n_cases)
-		c = &cases[i];
-	else
-		c = &told_cases[i - n_cases];
-	if (i >= n_cases && (mediated || !tells)) {
-		if (json)
-			return true;
-		printf("ok %u %s # SKIP %s\n", i + 1, c->id,
-		       mediated ? "counters of a mediated PMU are not lost" :
-				  "KVM lacks KVM_FEATURE_PMU_LOST");
+	if (skip) {
+		if (!json)
+			printf("ok %u %s # SKIP %s\n", i, c->id, skip);
 		return true;
 	}
 	steady = measure(c, &t);
@@ -1193,10 +1402,10 @@ static bool run_case(unsigned int i)
 #pragma GCC diagnostic pop
 	good = steady && !strcmp(t.s, expected.s);
 	if (json) {
-		print_json(c, &t, !i);
+		print_json(c, &t, i == 1);
 		return good;
 	}
-	printf("%sok %u %s%s\n", good ? "" : "not ", i + 1, c->id,
+	printf("%sok %u %s%s\n", good ? "" : "not ", i, c->id,
 	       steady ? "" : " # no two runs agree");
 	printf("# %s\n", t.s);
 	if (!good)
@@ -1237,20 +1446,43 @@ static void prepare(void)
 		end(EXIT_SKIP, "%u counters are free", n_counters);
 	mediated = is_mediated("kvm_intel") || is_mediated("kvm_amd");
 	if (mediated) {
-		cases = mediated_cases;
-		n_cases = sizeof(mediated_cases) / sizeof(mediated_cases[0]);
+		parts[0].cases = mediated_cases;
+		parts[0].n = COUNT_OF(mediated_cases);
 		try_vms();
 	}
 	create_guest();
+	if (!records)
+		parts[1].skip = "KVM gives its guests no branch records of a legacy format";
+	if (mediated)
+		parts[2].skip = "counters of a mediated PMU are not lost";
+	else if (!tells)
+		parts[2].skip = "KVM lacks KVM_FEATURE_PMU_LOST";
+}
+
+static bool asked_for(const struct kvm_case *c)
+{
+	return !strncmp(c->id, prefix, strlen(prefix));
+}
+
+static unsigned int count_cases(void)
+{
+	unsigned int i, j, n = 0;
+
+	for (i = 0; i < COUNT_OF(parts); i++)
+		for (j = 0; j < parts[i].n; j++)
+			n += asked_for(&parts[i].cases[j]);
+	return n;
 }
 
 int main(int argc, char **argv)
 {
 	struct utsname name;
 	bool good = true;
-	unsigned int i;
+	unsigned int i, j, n = 0;
 
 	json = argc > 1 && !strcmp(argv[1], "--json");
+	if (argc > 1 + json)
+		prefix = argv[1 + json];
 	setbuf(stdout, NULL);
 	uname(&name);
 	prepare();
@@ -1259,9 +1491,11 @@ int main(int argc, char **argv)
 		       " \"cells\": [], \"cases\": [",
 		       name.release, n_counters);
 	else
-		printf("TAP version 13\n1..%zu\n", n_cases + N_TOLD);
-	for (i = 0; i < n_cases + N_TOLD; i++)
-		good &= run_case(i);
+		printf("TAP version 13\n1..%u\n", count_cases());
+	for (i = 0; i < COUNT_OF(parts); i++)
+		for (j = 0; j < parts[i].n; j++)
+			if (asked_for(&parts[i].cases[j]))
+				good &= run_case(&parts[i].cases[j], ++n, parts[i].skip);
 	if (json)
 		printf("]}\n");
 	return good ? EXIT_PASS : EXIT_FAIL;

@@ -408,6 +408,44 @@ t_records() {
 	load
 	arch records --memory 512M -- sh -c '"$0/boot-log"; "$0/brstack" "$1" 32 nested' "$VPMU_ROOT/tests/guest" "$programs/recurse"
 	nothing_left records
+	records_beside_a_full_host
+	unload
+	records_contention
+}
+# A guest that boots while the host has all counters: Linux writes the registers and reads them
+# back, and has no branch records until its next boot if they do not hold that.
+# shellcheck disable=SC2016,SC2046 # L2's; words are meant
+records_beside_a_full_host() {
+	local holder
+	rm -f records-*
+	perf stat -a -o records-held $(printf -- '-e %s:D ' ref-cycles cycles $(yes instructions | head -n 9)) \
+		sh -c 'touch records-held-all; exec sleep 900' &
+	holder=$!
+	wait_for 60 [ -e records-held-all ]
+	arch records/full --memory 512M -- sh -c '"$0/boot-log" "32-deep LBR"
+		touch records-booted; until [ -e records-free ]; do sleep 0.1; done
+		"$0/brstack" "$1" 32 nested' "$VPMU_ROOT/tests/guest" "$programs/recurse" >records-out 2>&1 &
+	wait_for 200 [ -e records-booted ]
+	pkill -INT -P $holder sleep
+	touch records-free
+	wait
+	cat records-out
+	nothing_left records/full
+}
+# KVM's own rules say who has them; with mine an enable brings V back.
+records_contention() {
+	local comes='V: error; after_enable: active; after_cleanup: active'
+	"$programs/kvm_contention" --json lbr >contention.json
+	case_of 'records/contention' "$([ $? = 0 ] || tail -n 5 contention.json)"
+	"$VPMU_BUILD/vpmu" contention --json >library.json
+	python3 "$VPMU_ROOT/tests/selftests/same-rows" contention.json library.json \
+		"$VPMU_ROOT/tests/selftests/differences-lbr.tsv" |
+		sed -E 's#^(ok|not ok) #\1 records/same as vpmu contention/#'
+	load arch=1 regain=0
+	"$programs/kvm_contention" lbr >contention.out
+	case_of 'records/contention with mine' "$([ "$(grep -c '^ok' contention.out)" = 7 ] &&
+		grep -q "$comes\$" contention.out || paste -sd' ' contention.out)"
+	nothing_left records/contention
 	unload
 }
 
