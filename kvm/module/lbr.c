@@ -93,13 +93,22 @@ void vk_lbr_release(struct vk_vcpu *c)
 	c->lbr_released = true;
 }
 
-/* The guest uses the registers, which makes the event if there is none. */
+/*
+ * The guest uses the registers, which makes the event if there is none. Perf empties them for the
+ * first user of a CPU's alone: beside an event of the host they would be the host's records.
+ */
 static void vk_lbr_used(struct vk_vcpu *c)
 {
+	const struct vk_msrs *m;
+	u32 i;
+
 	c->lbr_idle = 0;
 	if (!c->lbr_released)
 		return;
 	c->lbr_released = false;
+	for (m = vk_lbr_msrs; m->n; m++)
+		for (i = 0; i < m->n; i++)
+			vk_lbr_set(c, m->first + i, 0);
 	vk_lbr_set(c, VPMU_MSR_LBR_SELECT, c->lbr_select);
 }
 

@@ -41,6 +41,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -566,6 +567,31 @@ static void switched_out(void (*what)(void *arg), void *arg)
 		end(EXIT_FAIL, "no thread");
 }
 
+/* Another thread on this CPU, which takes turns with the vCPU's. */
+static pthread_t spinning;
+static bool stop_spinning;
+
+static void *spin(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&stop_spinning, __ATOMIC_RELAXED))
+		;
+	return NULL;
+}
+
+static void spin_start(void)
+{
+	stop_spinning = false;
+	if (pthread_create(&spinning, NULL, spin, NULL))
+		end(EXIT_FAIL, "no thread");
+}
+
+static void spin_stop(void)
+{
+	__atomic_store_n(&stop_spinning, true, __ATOMIC_RELAXED);
+	pthread_join(spinning, NULL);
+}
+
 static void cp_come(void *arg)
 {
 	come(arg, CP, n_counters);
@@ -964,22 +990,11 @@ static void told(struct text *t)
 	report(t, &k);
 }
 
-static bool stop_spinning;
-
-static void *spin(void *arg)
-{
-	(void)arg;
-	while (!__atomic_load_n(&stop_spinning, __ATOMIC_RELAXED))
-		;
-	return NULL;
-}
-
 /* The guest's only step is to run; another thread on the CPU takes turns with it. */
 static void told_retry(struct text *t)
 {
 	struct k k = {0, 1, false};
 	struct side cp;
-	pthread_t thread;
 	unsigned int i;
 
 	lost_clear();
@@ -988,13 +1003,10 @@ static void told_retry(struct text *t)
 	run(&k, 1000);
 	add(t, "before", "%s", k.active ? "active" : "error");
 	go(&cp);
-	stop_spinning = false;
-	if (pthread_create(&thread, NULL, spin, NULL))
-		end(EXIT_FAIL, "no thread");
+	spin_start();
 	for (i = 0; i < 20000 && !k.active; i++)
 		run(&k, 60000);
-	__atomic_store_n(&stop_spinning, true, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
+	spin_stop();
 	add(t, "after", "%s", k.active ? "active" : "error");
 	add_lost(t, "lost");
 }
@@ -1030,8 +1042,10 @@ static uint64_t v_read(uint32_t msr)
 	return value;
 }
 
+/* KVM leaves a new V the LBR_SELECT of the host's last event. */
 static void v_enable(void)
 {
+	v_write(MSR_LBR_SELECT, 0);
 	v_write(MSR_DEBUGCTL, 1);
 }
 
@@ -1051,16 +1065,21 @@ static const char *v_state(void)
 	       (uint32_t)v_read(MSR_LBR_FROM + after) == CODE_LOOP ? "active" : "error";
 }
 
-/* While a guest does not record, KVM releases V when the vCPU's thread comes back to a CPU. */
+/* While a guest does not record, KVM releases V when a thread comes back to a CPU in KVM_RUN. */
 static void v_release(void)
 {
+	struct rusage before, now;
 	unsigned int i;
 
 	v_disable();
-	for (i = 0; i < 20; i++) {
-		switched_out(nothing, NULL);
-		guest_branches(1);
+	getrusage(RUSAGE_THREAD, &before);
+	now = before;
+	spin_start();
+	for (i = 0; i < 20000 && now.ru_nivcsw < before.ru_nivcsw + 40; i++) {
+		guest_branches(60000);
+		getrusage(RUSAGE_THREAD, &now);
 	}
+	spin_stop();
 }
 
 /* An event of the host's with branch records, in @s. */
@@ -1082,6 +1101,20 @@ static void come_recording(struct side *s, enum class class)
 	s->fd[0] = syscall(SYS_perf_event_open, &attr, task ? 0 : -1, task ? -1 : 0, -1,
 			   PERF_FLAG_FD_CLOEXEC);
 	require(s->fd[0], "perf_event_open with branch records");
+}
+
+/* Perf empties them for the first event of a CPU's with branch records alone. */
+static void lbr_begin(struct text *t)
+{
+	struct side cp;
+	unsigned int i, found = 0;
+
+	come_recording(&cp, CP);
+	switched_out(nothing, NULL); /* it calls functions */
+	for (i = 0; i < 16; i++)
+		found += v_read(MSR_LBR_FROM + i) != 0;
+	add(t, "begins", "%s", found ? "with the host's records" : "empty");
+	go(&cp);
 }
 
 /* The host's is the first. */
@@ -1314,6 +1347,7 @@ static const struct kvm_case emulated_cases[] = {
 };
 
 static const struct kvm_case record_cases[] = {
+	{"lbr-begin", lbr_begin, "begins: with the host's records"},
 	{"lbr-1", lbr_1, "CP: active; V: active"},
 	{"lbr-2", lbr_2, "CF: active; V: active"},
 	{"lbr-3", lbr_3, "V_before: active; CP: active; V: active"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * What cases are written with: functions that return NULL, or what is wrong. The text is in
+ * Cases are functions that return NULL, or what is wrong; these write them. The text is in
  * why[], which the next failure of the process overwrites.
  */
 #ifndef CASE_H
