@@ -42,6 +42,7 @@ struct block {
 	unsigned int n_gp, n_pmc;
 	uint32_t msr;
 	uint64_t hz;
+	bool records;	/* it tells losses of branch records, too */
 	const struct vpmu_model *model;	/* model whose events the guest has, or NULL */
 	/* MSRs of the selectors: the first, and the distance of the next. */
 	uint32_t evtsel, step;
@@ -56,6 +57,7 @@ struct cpu {
 	unsigned int number;
 	int fd;
 	struct pmc now[PMCS_MAX], before[PMCS_MAX];
+	uint64_t records, records_before;	/* reason of the branch records' loss */
 };
 
 struct lost {
@@ -134,6 +136,7 @@ static const char *find_block(struct block *b)
 	__cpuid(leaf + VPMU_CPUID_FEATURES, eax, ebx, ecx, edx);
 	if (!(eax & VPMU_CPUID_FEATURE_LOSS) || last < leaf + VPMU_CPUID_LOSS)
 		return "this guest's PMU does not tell losses";
+	b->records = eax & VPMU_CPUID_FEATURE_LOSS_LBR;
 	__cpuid(leaf + VPMU_CPUID_LOSS, eax, ebx, ecx, edx);
 	if ((eax & 0xff) != VPMU_LOSS_VERSION)
 		return "this guest's PMU reports losses in a newer form than this vpmu knows";
@@ -247,14 +250,20 @@ static void read_cpu(struct cpu *cpu, const struct block *b)
 
 static void read_all(struct lost *l)
 {
-	for (size_t i = 0; i < l->n_cpus; i++)
+	for (size_t i = 0; i < l->n_cpus; i++) {
 		read_cpu(&l->cpu[i], &l->block);
+		if (l->block.records)
+			l->cpu[i].records = rdmsr(&l->cpu[i], l->block.msr +
+						  (VPMU_MSR_LOSS_LBR - VPMU_MSR_LOSS));
+	}
 }
 
 static void keep_all(struct lost *l)
 {
-	for (size_t i = 0; i < l->n_cpus; i++)
+	for (size_t i = 0; i < l->n_cpus; i++) {
 		memcpy(l->cpu[i].before, l->cpu[i].now, sizeof(l->cpu[i].now));
+		l->cpu[i].records_before = l->cpu[i].records;
+	}
 }
 
 /* ---- judgement */
@@ -303,6 +312,15 @@ static struct verdict judge(const struct pmc *now, const struct pmc *before)
 	v.factor = v.running ? (double)v.enabled / v.running : 0;
 	v.what = advice(&v);
 	return v;
+}
+
+/* How often the branch records were lost; a loss that goes on counts, too. */
+static uint32_t records_losses(const struct cpu *cpu)
+{
+	uint32_t changes = (cpu->records >> 32) - (cpu->records_before >> 32);
+	unsigned int now = cpu->records & 0xff, before = cpu->records_before & 0xff;
+
+	return changes / 2 + (now || before);
 }
 
 static char *counter_name(const struct block *b, unsigned int pmc)
@@ -357,6 +375,16 @@ static void print_counter(FILE *to, const struct block *b, const struct cpu *cpu
 	free(name);
 }
 
+static void print_records(FILE *to, const struct cpu *cpu)
+{
+	uint32_t losses = records_losses(cpu);
+
+	if (losses)
+		fprintf(to, "CPU %u lost its branch records %" PRIu32 " time%s%s.\n", cpu->number,
+			losses, losses == 1 ? "" : "s",
+			cpu->records & 0xff ? " and has none now" : "");
+}
+
 static void print_table(FILE *to, const struct lost *l)
 {
 	bool any = false;
@@ -379,6 +407,8 @@ static void print_table(FILE *to, const struct lost *l)
 	}
 	if (!any)
 		fprintf(to, "No counter was enabled.\n");
+	for (size_t i = 0; i < l->n_cpus; i++)
+		print_records(to, &l->cpu[i]);
 }
 
 static json_t *counter_json(const struct block *b, const struct cpu *cpu,
@@ -399,11 +429,18 @@ static json_t *counter_json(const struct block *b, const struct cpu *cpu,
 	return j;
 }
 
+static json_t *records_json(const struct cpu *cpu)
+{
+	return json_pack("{s:i, s:I, s:b}", "cpu", (int)cpu->number,
+			 "losses", (json_int_t)records_losses(cpu), "lost_now",
+			 (int)(cpu->records & 0xff));
+}
+
 static void print_json(FILE *to, const struct lost *l)
 {
-	json_t *counters = json_array(), *j;
+	json_t *counters = json_array(), *records = json_array(), *j;
 
-	for (size_t i = 0; i < l->n_cpus; i++)
+	for (size_t i = 0; i < l->n_cpus; i++) {
 		for (unsigned int pmc = 0; pmc < l->block.n_pmc; pmc++) {
 			const struct cpu *cpu = &l->cpu[i];
 			struct verdict v = judge(&cpu->now[pmc], &cpu->before[pmc]);
@@ -412,8 +449,12 @@ static void print_json(FILE *to, const struct lost *l)
 				json_array_append_new(counters, counter_json(&l->block, cpu,
 									     pmc, &v));
 		}
-	j = json_pack("{s:I, s:f, s:o}", "hz", (json_int_t)l->block.hz,
-		      "time_ms", (now_ns() - l->started_ns) / 1e6, "counters", counters);
+		if (records_losses(&l->cpu[i]))
+			json_array_append_new(records, records_json(&l->cpu[i]));
+	}
+	j = json_pack("{s:I, s:f, s:o, s:o}", "hz", (json_int_t)l->block.hz,
+		      "time_ms", (now_ns() - l->started_ns) / 1e6, "counters", counters,
+		      "branch_records", records);
 	json_dumpf(j, to, JSON_COMPACT);
 	fputc('\n', to);
 	json_decref(j);

@@ -227,16 +227,25 @@ def t_lbr():
             pass
 
     samples = ("perf record -q -j any,u -e instructions:u -c 100003 -o /tmp/data "
-               "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done';"
+               "sh -c \"i=0; while [ \\$i -lt 20000 ]; do i=\\$((i + 1)); done\";"
                "perf script -i /tmp/data -F brstack | grep -c 0x")
     out, _, status = run(
         ["--host-event", "cpu0:cycles:pinned:lbr"],
-        ["sh", "-c", f"before=$({samples}); echo looping;"
+        ["sh", "-c", f"before=$(vpmu lost -o lost-first -- sh -c '{samples}');"
+         "perf record -q -b -e instructions:u -o /tmp/data vpmu lost --json -o lost-json; echo looping;"
          "n=0; until [ -e gone ] || [ $n = 300 ]; do sleep 0.1; n=$((n + 1)); done;"
-         f"echo $before; {samples}; dmesg | grep -o '32-deep LBR'"], remove)
+         f"echo $before; {samples}; dmesg | grep -o '32-deep LBR';"
+         "vpmu lost -o lost-then -- true"], remove)
     same("lbr boot log", (out[2:], status), (["32-deep LBR"], 0))
     same("lbr beside the host's event", out[:1], ["0"])
     same("lbr when that has gone", len(out) > 1 and int(out[1]) > 0, True)
+    with open("lost-first") as first, open("lost-json") as since_boot, open("lost-then") as then:
+        same("lbr told", re.sub(r"[0-9]+ times?", "N times", first.read().splitlines()[-1]),
+             "CPU 0 lost its branch records N times.")
+        records, = json.load(since_boot)["branch_records"]
+        same("lbr told while perf records", (records["cpu"], records["losses"] > 0, records["lost_now"]),
+             (0, True, True))
+        same("lbr told of no loss", "branch records" in then.read(), False)
 
 
 def t_back():
