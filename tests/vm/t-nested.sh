@@ -46,11 +46,12 @@ round() {
 		sed -E "s#^(ok|not ok) #\1 $name/same as vpmu contention/#"
 	[ "${PIPESTATUS[0]}" = 0 ] || echo "not ok $name: no rows to compare"
 }
-# AMD's SVM, where a CPU has six counters, then Intel's VMX, where it has the library's eight
+# AMD's SVM, where a CPU has six counters, then Intel's VMX, where it has the library's eight, and
+# Ice Lake has branch records that KVM gives to guests
 six=$VPMU_ROOT/tests/selftests/differences-kvm.tsv
 round bookworm EPYC-Milan 2 "$six"
 if [ -n "${SOAK:-}" ]; then
-	round bookworm Icelake-Server 1
+	round bookworm Icelake-Server 1 "$VPMU_ROOT/tests/selftests/differences-lbr.tsv"
 	round bookworm-backports EPYC-Milan 1 "$six"
 	round bookworm-backports SapphireRapids 2
 	round trixie-backports EPYC-Milan 1 "$six"
