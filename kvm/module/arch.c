@@ -76,6 +76,8 @@ static void vk_set_debugctl(void *ctx, uint64_t bits)
 
 	c->lbr_told = bits;
 	c->lbr_again = bits & VPMU_DEBUGCTL_LBR && (c->lbr_lost || c->lbr_released);
+	if (c->lbr_again)
+		vk_kick(c); /* not from here: this is a hook of the library's */
 	vk_vendor->settle_lbr(c);
 }
 
@@ -345,7 +347,7 @@ bool vk_arch_serve(struct vk_vcpu *c, int why)
 	if (vk_was_reset(c)) {
 		WRITE_ONCE(c->paging, false);
 		trace_vpmu_kvm_reset(c);
-		c->lbr_select = 0;
+		c->lbr_released = true;
 		vpmu_arch_reset(c->arch, false);
 		vk_set_misc_enable(c);
 	}

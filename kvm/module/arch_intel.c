@@ -143,7 +143,6 @@ static int vk_debugctl_write(struct vk_vcpu *c, u64 data, bool host)
 	msr.data = data & ~VK_DEBUGCTL_KVM;
 	if (vk_arch_rdmsr(c, &old) || vk_arch_wrmsr(c, &msr))
 		return 1;
-	vk_lbr_try(c);
 	if (!vk_debugctl_set(c, data & VK_DEBUGCTL_KVM, host))
 		return 0;
 	(void)vk_arch_wrmsr(c, &old);

@@ -77,45 +77,53 @@ bool vk_lbr_offered(struct kvm_vcpu *vcpu, u64 format)
 }
 
 /*
+ * While KVM has no event the library's copy is what the registers hold. Perf empties them for the
+ * first user of a CPU's alone: beside an event of the host they would be the host's records.
+ */
+static void vk_lbr_begin(struct vk_vcpu *c)
+{
+	const struct vk_msrs *m;
+	u64 value;
+	u32 i;
+
+	c->lbr_released = false;
+	for (m = vk_lbr_msrs; m->n; m++)
+		for (i = 0; i < m->n; i++)
+			if (vpmu_arch_rdmsr(c->arch, m->first + i, &value) == VPMU_HANDLED)
+				vk_lbr_set(c, m->first + i, value);
+}
+
+static void vk_lbr_keep(struct vk_vcpu *c, u32 index)
+{
+	(void)vpmu_arch_wrmsr(c->arch, index, vk_lbr_get(c, index));
+}
+
+/*
  * When a vCPU comes back to a CPU and is not recording, KVM releases its event, and the next one
  * begins with zeros. But guests stop recording first and then read, and choose what to record
- * before they begin. So they keep their records for a while, and LBR_SELECT for good.
+ * before they begin. So they keep the registers themselves for a while, and then what these hold.
  */
 void vk_lbr_release(struct vk_vcpu *c)
 {
+	const struct vk_msrs *m;
+	u32 i;
+
 	if (c->lbr_released)
 		return;
 	if (c->lbr_bits || ++c->lbr_idle < VK_LBR_IDLE) {
 		c->vcpu->arch.pmu.need_cleanup = false;
 		return;
 	}
-	c->lbr_select = vk_lbr_get(c, VPMU_MSR_LBR_SELECT);
-	c->lbr_released = true;
-}
-
-/*
- * The guest uses the registers, which makes the event if there is none. Perf empties them for the
- * first user of a CPU's alone: beside an event of the host they would be the host's records.
- */
-static void vk_lbr_used(struct vk_vcpu *c)
-{
-	const struct vk_msrs *m;
-	u32 i;
-
-	c->lbr_idle = 0;
-	if (!c->lbr_released)
-		return;
-	c->lbr_released = false;
+	mutex_lock(&c->perf.lock);
 	for (m = vk_lbr_msrs; m->n; m++)
 		for (i = 0; i < m->n; i++)
-			vk_lbr_set(c, m->first + i, 0);
-	vk_lbr_set(c, VPMU_MSR_LBR_SELECT, c->lbr_select);
+			vk_lbr_keep(c, m->first + i);
+	c->lbr_released = true;
+	mutex_unlock(&c->perf.lock);
 }
 
 int vk_debugctl_set(struct vk_vcpu *c, u64 kvms, bool host)
 {
-	if (c->lbr_bits)
-		vk_lbr_used(c);
 	c->lbr_set = c->lbr_bits;
 	return static_call(vk_kvm_set_any)(c->vcpu, VPMU_MSR_DEBUGCTL, kvms | c->lbr_set, host);
 }
@@ -125,7 +133,7 @@ void vk_lbr_settle(struct vk_vcpu *c)
 {
 	u64 data;
 
-	WRITE_ONCE(c->lbr_bits, c->lbr_lost ? 0 : c->lbr_told);
+	WRITE_ONCE(c->lbr_bits, c->lbr_lost || c->lbr_released ? 0 : c->lbr_told);
 	if (c->lbr_set == c->lbr_bits || !c->vcpu ||
 	    static_call(vk_kvm_running_vcpu)() != c->vcpu)
 		return;
@@ -146,24 +154,9 @@ static bool vk_lbr_holds(struct vk_vcpu *c)
 	return holds;
 }
 
-/* They are as the guest has written them meanwhile. */
-static void vk_lbr_found(struct vk_vcpu *c)
-{
-	const struct vk_msrs *m;
-	u64 value;
-	u32 i;
-
-	for (m = vk_lbr_msrs; m->n; m++)
-		for (i = 0; i < m->n; i++)
-			if (vpmu_arch_rdmsr(c->arch, m->first + i, &value) == VPMU_HANDLED)
-				vk_lbr_set(c, m->first + i, value);
-}
-
-/* The guest's choice stays, and KVM releases its event in this service or the next. */
+/* KVM releases its event in this service or the next. */
 static void vk_lbr_missed(struct vk_vcpu *c)
 {
-	if (!c->lbr_lost)
-		(void)vpmu_arch_wrmsr(c->arch, VPMU_MSR_LBR_SELECT, c->lbr_select);
 	c->lbr_released = true;
 	c->vcpu->arch.pmu.need_cleanup = true;
 	kvm_make_request(KVM_REQ_PMU, c->vcpu);
@@ -176,15 +169,15 @@ static bool vk_lbr_find(struct vk_vcpu *c)
 
 	lockdep_assert_held(&c->perf.lock);
 	c->lbr_again = false;
-	vk_lbr_used(c);
+	c->lbr_idle = 0;
+	if (c->lbr_released)
+		vk_lbr_begin(c);
 	holds = vk_lbr_holds(c);
-	if (holds && c->lbr_lost)
-		vk_lbr_found(c);
 	if (holds)
-		c->lbr_select = vk_lbr_get(c, VPMU_MSR_LBR_SELECT);
-	vpmu_arch_lbr_elsewhere(c->arch, holds);
-	if (!holds)
+		vk_lbr_keep(c, VPMU_MSR_LBR_SELECT); /* also beyond a loss */
+	else
 		vk_lbr_missed(c);
+	vpmu_arch_lbr_elsewhere(c->arch, holds);
 	c->lbr_lost = !holds;
 	vk_lbr_settle(c);
 	return holds;
@@ -196,29 +189,20 @@ void vk_lbr_look(struct vk_vcpu *c)
 		(void)vk_lbr_find(c);
 }
 
-void vk_lbr_try(struct vk_vcpu *c)
-{
-	if (!c->lbr_again || static_call(vk_kvm_running_vcpu)() != c->vcpu)
-		return;
-	mutex_lock(&c->perf.lock);
-	(void)vk_lbr_find(c);
-	mutex_unlock(&c->perf.lock);
-}
-
-/* KVM's event counts for the thread that made it: on another one, a VMM's, it tells nothing. */
+/* KVM's event counts for the thread that makes it, so that of a VMM must not. */
 bool vk_lbr_access(struct vk_vcpu *c, u32 index, bool host, bool write)
 {
 	bool kvms;
 
 	if (c->lbr_lost && !(write && index == VPMU_MSR_LBR_SELECT))
 		return false;
+	if (host && c->lbr_released)
+		return false;
 	preempt_disable();
 	kvms = host && vk_thread_has(c->vcpu) != VK_THREAD_OWN;
 	preempt_enable();
-	if (kvms) {
-		vk_lbr_used(c);
+	if (kvms)
 		return true;
-	}
 	mutex_lock(&c->perf.lock);
 	kvms = vk_lbr_find(c);
 	mutex_unlock(&c->perf.lock);

@@ -23,12 +23,9 @@ void vk_lbr_release(struct vk_vcpu *c);
 
 /**
  * A guest, or its VMM (@host), accesses register @index. True: it is KVM's; false: the
- * library's copy. May sleep, as the next two.
+ * library's copy. May sleep, as the next.
  */
 bool vk_lbr_access(struct vk_vcpu *c, u32 index, bool host, bool write);
-
-/** DEBUGCTL has been written: where the records are lost this is a try to have them. */
-void vk_lbr_try(struct vk_vcpu *c);
 
 /** Write KVM's DEBUGCTL: @kvms of VK_DEBUGCTL_KVM, and when to record. Returns KVM's error. */
 int vk_debugctl_set(struct vk_vcpu *c, u64 kvms, bool host);

@@ -177,8 +177,7 @@ struct vk_vcpu {
 	unsigned int lbr_idle;       /* how often the vCPU came back to a CPU and did not record */
 	bool lbr_lost;               /* KVM does not have them for the guest */
 	bool lbr_again;              /* a try to get them is due */
-	bool lbr_released;           /* KVM has released the registers, or will now */
-	u64 lbr_select;              /* the guest's, when last looked at */
+	bool lbr_released;           /* KVM has no event, or will release it */
 	struct rcu_head rcu;
 	/* Statistics for debugfs; each has a single writer. */
 	u64 n_calls, n_services, n_nmis;

@@ -439,7 +439,7 @@ records_beside_a_full_host() {
 records_contention() {
 	local comes='V: error; after_enable: active; after_cleanup: active'
 	"$programs/kvm_contention" --json lbr >contention.json
-	case_of 'records/contention' "$([ $? = 0 ] || tail -n 5 contention.json)"
+	case_of 'records/contention' "$([ $? = 0 ] || paste -sd' ' contention.json)"
 	"$VPMU_BUILD/vpmu" contention --json >library.json
 	python3 "$VPMU_ROOT/tests/selftests/same-rows" contention.json library.json \
 		"$VPMU_ROOT/tests/selftests/differences-lbr.tsv" |

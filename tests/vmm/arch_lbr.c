@@ -58,7 +58,7 @@ static const char *nap(struct vmm *vm, long n)
 	return NULL;
 }
 
-/* The guest has stopped recording. It keeps its records for a while, and LBR_SELECT for good. */
+/* The guest has stopped recording. It keeps its records, also when KVM has released its event. */
 static const char *kept(struct vmm_vcpu *v)
 {
 	const uint64_t select = 2; /* not those of user mode */
@@ -74,9 +74,38 @@ static const char *kept(struct vmm_vcpu *v)
 	CHECK(msr(v, VPMU_MSR_LBR_SELECT), select);
 	TRY(recorded(v));
 	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, 0), 0);
+	tos = msr(v, VPMU_MSR_LBR_TOS);
+	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), from);
 	TRY(nap(v->vm, 40));
-	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), 0); /* KVM has released them */
+	CHECK(msr(v, VPMU_MSR_LBR_TOS), tos);
+	CHECK(msr(v, VPMU_MSR_LBR_FROM + (uint32_t)tos), from);
 	CHECK(msr(v, VPMU_MSR_LBR_SELECT), select);
+	return NULL;
+}
+
+/* A VMM gets the registers, and sets them in another VM, whose guest goes on with them. */
+static const char *carried(struct vmm_vcpu *from)
+{
+	uint32_t tos = (uint32_t)msr(from, VPMU_MSR_LBR_TOS);
+	const uint32_t moved[] = {
+		VPMU_MSR_LBR_SELECT, VPMU_MSR_LBR_TOS, VPMU_MSR_LBR_FROM + tos, VPMU_MSR_LBR_TO + tos,
+	};
+	struct vmm_vcpu *v;
+	uint64_t value[4];
+
+	for (unsigned int i = 0; i < 4; i++) {
+		CHECK(vmm_get_msr(from, moved[i], &value[i]), 0);
+		CHECK(msr(from, moved[i]), value[i]);
+	}
+	CHECK(value[2] != 0, true);
+	vmm_free(from->vm);
+	v = &given(1)->vcpu[0];
+	CHECK(vmm_loop(v, 1), 0); /* it has its PMU from now on */
+	for (unsigned int i = 0; i < 4; i++)
+		CHECK(vmm_set_msr(v, moved[i], value[i]), 0);
+	for (unsigned int i = 0; i < 4; i++)
+		CHECK(msr(v, moved[i]), value[i]);
+	vmm_free(v->vm);
 	return NULL;
 }
 
@@ -123,8 +152,8 @@ const char *t_intel_records(void)
 	TRY(kept(w));
 	CHECK(vmm_load(to, going, going_bytes), 0);
 	TRY(recorded(w));
-	vmm_free(to);
-	return NULL;
+	CHECK(vmm_wrmsr(w, VPMU_MSR_DEBUGCTL, 0), 0);
+	return carried(w);
 }
 
 /* Without the records their registers are a copy, into which nothing is recorded. */
