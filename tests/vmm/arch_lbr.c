@@ -88,7 +88,8 @@ static const char *carried(struct vmm_vcpu *from)
 {
 	uint32_t tos = (uint32_t)msr(from, VPMU_MSR_LBR_TOS);
 	const uint32_t moved[] = {
-		VPMU_MSR_LBR_SELECT, VPMU_MSR_LBR_TOS, VPMU_MSR_LBR_FROM + tos, VPMU_MSR_LBR_TO + tos,
+		VPMU_MSR_LBR_SELECT, VPMU_MSR_LBR_TOS,
+		VPMU_MSR_LBR_FROM + tos, VPMU_MSR_LBR_TO + tos,
 	};
 	struct vmm_vcpu *v;
 	uint64_t value[4];
