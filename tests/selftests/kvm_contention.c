@@ -1108,11 +1108,11 @@ static void lbr_begin(struct text *t)
 {
 	struct side cp;
 	unsigned int i, found = 0;
+	uint64_t from;
 
-	come_recording(&cp, CP);
-	switched_out(nothing, NULL); /* it calls functions */
-	for (i = 0; i < 16; i++)
-		found += v_read(MSR_LBR_FROM + i) != 0;
+	come_recording(&cp, CP); /* of calls, such as those of the next lines */
+	for (i = 0; i < 32 && guest_rdmsr(MSR_LBR_FROM + i, &from); i++)
+		found += from != 0;
 	add(t, "begins", "%s", found ? "with the host's records" : "empty");
 	go(&cp);
 }
