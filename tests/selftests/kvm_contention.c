@@ -1107,14 +1107,18 @@ static void come_recording(struct side *s, enum class class)
 static void lbr_begin(struct text *t)
 {
 	struct side cp;
-	unsigned int i, found = 0;
+	unsigned int i, turn, found = 0;
 	uint64_t from;
 
-	come_recording(&cp, CP); /* of calls, such as those of the next lines */
-	for (i = 0; i < 32 && guest_rdmsr(MSR_LBR_FROM + i, &from); i++)
-		found += from != 0;
+	/* A switch of tasks empties them, too. */
+	for (turn = 0; turn < 10 && !found; turn++) {
+		come_recording(&cp, CP); /* of calls, such as those of the next lines */
+		for (i = 0; i < 32 && guest_rdmsr(MSR_LBR_FROM + i, &from); i++)
+			found += from != 0;
+		go(&cp);
+		v_release();
+	}
 	add(t, "begins", "%s", found ? "with the host's records" : "empty");
-	go(&cp);
 }
 
 /* The host's is the first. */
