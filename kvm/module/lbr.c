@@ -13,13 +13,10 @@
  */
 #include <linux/perf_event.h>
 
+#include "arch.h"
 #include "compat.h"
 #include "lbr.h"
 #include "vpmu_kvm.h"
-
-DECLARE_STATIC_CALL(vk_kvm_get_any, vk_any_get_fn);
-DECLARE_STATIC_CALL(vk_kvm_set_any, vk_any_set_fn);
-DECLARE_STATIC_CALL(vk_kvm_pmu_knows, vk_pmu_knows_fn);
 
 #define VK_LBR_IDLE	16 /* times that a vCPU came back to a CPU */
 

@@ -14,7 +14,7 @@ struct vk_vcpu;
 /** Is @index one of these registers? */
 bool vk_is_lbr(u32 index);
 
-/* vk_vendor's functions of these names; the first and last do not sleep. */
+/* vk_vendor's functions of these names. All but the first may sleep. */
 bool vk_lbr_is_kvms(const struct vk_vcpu *c, u32 index);
 bool vk_lbr_offered(struct kvm_vcpu *vcpu, u64 format);
 void vk_lbr_settle(struct vk_vcpu *c);
@@ -23,7 +23,7 @@ void vk_lbr_release(struct vk_vcpu *c);
 
 /**
  * A guest, or its VMM (@host), accesses register @index. True: it is KVM's; false: the
- * library's copy. May sleep, as the next.
+ * library's copy. May sleep, as the next function.
  */
 bool vk_lbr_access(struct vk_vcpu *c, u32 index, bool host, bool write);
 

@@ -503,7 +503,7 @@ bool vk_arch_due(const struct vk_vcpu *c);
 /** The part of vk_serve(), under vk_perf.lock. Returns whether to start a slice. */
 bool vk_arch_serve(struct vk_vcpu *c, int why);
 
-/** Has KVM's own PMU nothing to do? Does not sleep. */
+/** Has KVM's own PMU nothing to do? May sleep. */
 bool vk_arch_quiet(struct vk_vcpu *c);
 
 /* In place of KVM's functions; @c is found by vk_arch_find(). */
