@@ -157,8 +157,8 @@ static int vk_get_msr(struct kvm_vcpu *vcpu, u32 index, u64 *data, bool host)
 
 	if (index == VPMU_MSR_DEBUGCTL)
 		return vk_debugctl_read(c, data, host);
-	if (vk_is_lbr(index) && vk_lbr_access(c, index, host, false))
-		return static_call(vk_kvm_get_any)(vcpu, index, data, host);
+	if (vk_is_lbr(index))
+		return vk_lbr_read(c, index, data, host);
 	ret = vk_arch_rdmsr(c, &msr);
 	*data = msr.data;
 	return ret;
@@ -171,8 +171,8 @@ static int vk_set_msr(struct kvm_vcpu *vcpu, u32 index, u64 data, bool host)
 
 	if (index == VPMU_MSR_DEBUGCTL)
 		return vk_debugctl_write(c, data, host);
-	if (vk_is_lbr(index) && vk_lbr_access(c, index, host, true))
-		return static_call(vk_kvm_set_any)(vcpu, index, data, host);
+	if (vk_is_lbr(index))
+		return vk_lbr_write(c, index, data, host);
 	return vk_arch_wrmsr(c, &msr);
 }
 

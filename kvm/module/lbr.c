@@ -74,6 +74,19 @@ bool vk_lbr_offered(struct kvm_vcpu *vcpu, u64 format)
 }
 
 /*
+ * Would the CPU take @value? KVM writes what it is given, and the host would complain. Old
+ * formats have flags above an address; of the other registers the library knows the bits.
+ */
+static bool vk_lbr_takes(const struct vk_vcpu *c, u32 index, u64 value)
+{
+	bool info = (c->vm->arch->capabilities & VPMU_CAP_LBR) >= VPMU_CAP_LBR_INFO;
+
+	return index < VPMU_MSR_LBR_FROM || index - VPMU_MSR_LBR_INFO < VPMU_LBR_ENTRIES ||
+	       __is_canonical_address(info ? value : sign_extend64(value, 60),
+				      boot_cpu_data.x86_virt_bits);
+}
+
+/*
  * While KVM has no event the library's copy is what the registers hold. Perf empties them for the
  * first user of a CPU's alone: beside an event of the host they would be the host's records.
  */
@@ -87,7 +100,8 @@ static void vk_lbr_begin(struct vk_vcpu *c)
 	for (m = vk_lbr_msrs; m->n; m++)
 		for (i = 0; i < m->n; i++)
 			if (vpmu_arch_rdmsr(c->arch, m->first + i, &value) == VPMU_HANDLED)
-				vk_lbr_set(c, m->first + i, value);
+				vk_lbr_set(c, m->first + i,
+					   vk_lbr_takes(c, m->first + i, value) ? value : 0);
 }
 
 static void vk_lbr_keep(struct vk_vcpu *c, u32 index)
@@ -186,8 +200,11 @@ void vk_lbr_look(struct vk_vcpu *c)
 		(void)vk_lbr_find(c);
 }
 
-/* KVM's event counts for the thread that makes it, so that of a VMM must not. */
-bool vk_lbr_access(struct vk_vcpu *c, u32 index, bool host, bool write)
+/*
+ * Is the access KVM's, or the library's copy's? KVM's event counts for the thread that makes it,
+ * so that of a VMM must not.
+ */
+static bool vk_lbr_access(struct vk_vcpu *c, u32 index, bool host, bool write)
 {
 	bool kvms;
 
@@ -204,4 +221,33 @@ bool vk_lbr_access(struct vk_vcpu *c, u32 index, bool host, bool write)
 	kvms = vk_lbr_find(c);
 	mutex_unlock(&c->perf.lock);
 	return kvms;
+}
+
+int vk_lbr_read(struct vk_vcpu *c, u32 index, u64 *data, bool host)
+{
+	struct msr_data msr = { .index = index, .host_initiated = host };
+	int ret;
+
+	if (vk_lbr_access(c, index, host, false))
+		return static_call(vk_kvm_get_any)(c->vcpu, index, data, host);
+	ret = vk_arch_rdmsr(c, &msr);
+	*data = msr.data;
+	return ret;
+}
+
+/* The library says what is valid, so it has the value, too, which is of no use to it then. */
+int vk_lbr_write(struct vk_vcpu *c, u32 index, u64 data, bool host)
+{
+	struct msr_data msr = { .index = index, .data = data, .host_initiated = host };
+	bool kvms;
+
+	if (!vk_lbr_takes(c, index, data))
+		return 1;
+	kvms = vk_lbr_access(c, index, host, true);
+	if (vk_arch_wrmsr(c, &msr))
+		return 1;
+	if (!kvms)
+		return 0;
+	(void)vk_arch_rdmsr(c, &msr); /* without bits that are not kept */
+	return static_call(vk_kvm_set_any)(c->vcpu, index, msr.data, host);
 }

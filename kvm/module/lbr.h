@@ -22,10 +22,11 @@ void vk_lbr_look(struct vk_vcpu *c);
 void vk_lbr_release(struct vk_vcpu *c);
 
 /**
- * A guest, or its VMM (@host), accesses register @index. True: it is KVM's; false: the
- * library's copy. May sleep, as the next function.
+ * A guest, or its VMM (@host), accesses register @index. Returns 0; else the guest gets #GP. May
+ * sleep, as the next function.
  */
-bool vk_lbr_access(struct vk_vcpu *c, u32 index, bool host, bool write);
+int vk_lbr_read(struct vk_vcpu *c, u32 index, u64 *data, bool host);
+int vk_lbr_write(struct vk_vcpu *c, u32 index, u64 data, bool host);
 
 /** Write KVM's DEBUGCTL: @kvms of VK_DEBUGCTL_KVM, and when to record. Returns KVM's error. */
 int vk_debugctl_set(struct vk_vcpu *c, u64 kvms, bool host);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Branch records of a legacy format, which are KVM's own, and their loss. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
@@ -316,6 +317,31 @@ static const char *beside_the_host(void)
 	return NULL;
 }
 
+/* KVM would write what the CPU does not take, and the host's log would have it. */
+static const char *invalid(void)
+{
+	static const struct { uint32_t msr; uint64_t value; } writes[] = {
+		{ VPMU_MSR_LBR_TOS, 1ull << 60 }, { VPMU_MSR_LBR_TOS, 32 },
+		{ VPMU_MSR_LBR_SELECT, 1ull << 40 }, { VPMU_MSR_LBR_FROM, 1ull << 62 },
+		{ VPMU_MSR_LBR_TO + 31, 1ull << 62 },
+	};
+	struct vmm_vcpu *v;
+
+	vmm_quiet = true;
+	for (unsigned int i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+		v = &given(1)->vcpu[0];
+		CHECK(vmm_wrmsr(v, writes[i].msr, writes[i].value) != 0, true);
+		CHECK(vmm_set_msr(v, writes[i].msr, writes[i].value), EIO);
+		vmm_free(v->vm);
+	}
+	vmm_quiet = false;
+	v = &given(1)->vcpu[0];
+	CHECK(vmm_wrmsr(v, VPMU_MSR_LBR_FROM, ~0ull << 47), 0);
+	CHECK(msr(v, VPMU_MSR_LBR_FROM), ~0ull << 47);
+	vmm_free(v->vm);
+	return NULL;
+}
+
 /* Whatever has cost KVM its event, the guest is told and keeps what it writes. */
 const char *t_intel_lost_records(void)
 {
@@ -325,6 +351,7 @@ const char *t_intel_lost_records(void)
 	vmm_free(vm);
 	if (!has)
 		return NULL;
+	TRY(invalid());
 	TRY(no_leak());
 	TRY(beside_another());
 	TRY(beside_the_host());
