@@ -462,20 +462,31 @@ struct reading {
 	uint64_t value, enabled, running;
 };
 
-static int open_event(enum class class, bool exclude_guest)
+static struct perf_event_attr branches_as(enum class class)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
+	return (struct perf_event_attr) {
+		.size = sizeof(struct perf_event_attr),
 		.type = PERF_TYPE_HARDWARE,
 		.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.pinned = class != CF,
-		.exclude_guest = exclude_guest,
 	};
+}
+
+static int open_as(struct perf_event_attr *attr, enum class class)
+{
 	bool task = class == TP;
 
-	return syscall(SYS_perf_event_open, &attr, task ? 0 : -1, task ? -1 : 0, -1,
+	return syscall(SYS_perf_event_open, attr, task ? 0 : -1, task ? -1 : 0, -1,
 		       PERF_FLAG_FD_CLOEXEC);
+}
+
+static int open_event(enum class class, bool exclude_guest)
+{
+	struct perf_event_attr attr = branches_as(class);
+
+	attr.exclude_guest = exclude_guest;
+	return open_as(&attr, class);
 }
 
 static void come_as(struct side *s, enum class class, unsigned int n, bool exclude_guest)
@@ -1085,21 +1096,13 @@ static void v_release(void)
 /* An event of the host's with branch records, in @s. */
 static void come_recording(struct side *s, enum class class)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_HARDWARE,
-		.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-		.pinned = class != CF,
-		.sample_type = PERF_SAMPLE_BRANCH_STACK,
-		.branch_sample_type = PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_USER,
-		.sample_period = 1ull << 40,
-	};
-	bool task = class == TP;
+	struct perf_event_attr attr = branches_as(class);
 
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_USER;
+	attr.sample_period = 1ull << 40; /* never */
 	s->n = 1;
-	s->fd[0] = syscall(SYS_perf_event_open, &attr, task ? 0 : -1, task ? -1 : 0, -1,
-			   PERF_FLAG_FD_CLOEXEC);
+	s->fd[0] = open_as(&attr, class);
 	require(s->fd[0], "perf_event_open with branch records");
 }
 

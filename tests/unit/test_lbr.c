@@ -36,12 +36,14 @@ static struct machine *machine_of(const struct vpmu_model *model, int version);
 static bool knows;
 static bool elsewhere;
 static bool regains;
+static bool lost;        /* only then may the same bits come again */
 static uint64_t outside; /* the last argument of ops->set_debugctl */
 static unsigned int again; /* calls with the same argument as the one before */
 
 static void set_debugctl(void *ctx, uint64_t bits)
 {
 	(void)ctx;
+	assert_true(bits != outside || lost);
 	again += bits == outside;
 	outside = bits;
 }
@@ -920,6 +922,7 @@ static void test_elsewhere_lost(void **state)
 	m = machine_new(106, 0);
 	elsewhere = false;
 	again = 0;
+	lost = true;
 	assert_int_equal(rd(m, LOSS + 3), 0);
 	wr(m, DEBUGCTL, 1);
 	vpmu_arch_lbr_elsewhere(m->v, true);
@@ -956,6 +959,7 @@ static void test_elsewhere_lost(void **state)
 	assert_int_equal(rd(m, LOSS + 3), 3ull << 32 | 0x101);
 	assert_false(vpmu_arch_slice(m->v));
 	assert_int_equal(rd(m, LOSS + 3), 4ull << 32 | 0x100);
+	lost = false;
 	machine_free(m);
 }
 
@@ -971,6 +975,7 @@ static void test_elsewhere_regains(void **state)
 	elsewhere = false;
 	regains = false;
 	again = 0;
+	lost = true;
 	wr(m, DEBUGCTL, 1);
 	assert_true(vpmu_arch_slice(m->v));
 	assert_int_equal(again, 0);
@@ -982,6 +987,7 @@ static void test_elsewhere_regains(void **state)
 		assert_true(vpmu_arch_slice(m->v));
 	assert_int_equal(again, 1);
 	wr(m, DEBUGCTL, 0);
+	lost = false;
 	machine_free(m);
 }
 

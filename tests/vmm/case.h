@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Cases are functions that return NULL, or what is wrong; these write them. The text is in
- * why[], which the next failure of the process overwrites.
+ * Cases are functions that return NULL, or what is wrong, and are written with these macros. The
+ * text is in why[], which the next failure of the process overwrites.
  */
 #ifndef CASE_H
 #define CASE_H
