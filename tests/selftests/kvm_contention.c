@@ -1053,11 +1053,14 @@ static uint64_t v_read(uint32_t msr)
 	return value;
 }
 
-/* KVM leaves a new V the LBR_SELECT of the host's last event. */
+/*
+ * KVM leaves a new V the LBR_SELECT of the host's last event; and while a guest does not record
+ * KVM may release V, and what was written with it.
+ */
 static void v_enable(void)
 {
-	v_write(MSR_LBR_SELECT, 0);
 	v_write(MSR_DEBUGCTL, 1);
+	v_write(MSR_LBR_SELECT, 0);
 }
 
 static void v_disable(void)
@@ -1426,6 +1429,7 @@ static void print_json(const struct kvm_case *c, const struct text *t, bool firs
 /* Case @c is number @i of those that are asked for. @skip: why it is not run, or NULL. */
 static bool run_case(const struct kvm_case *c, unsigned int i, const char *skip)
 {
+	const char *format = c->expected;
 	struct text t = {""}, expected;
 	bool steady, good;
 
@@ -1435,11 +1439,13 @@ static bool run_case(const struct kvm_case *c, unsigned int i, const char *skip)
 		return true;
 	}
 	steady = measure(c, &t);
+	if (tells && c->run == lbr_begin) /* the series that tells mends this, too */
+		format = "begins: empty";
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
-	snprintf(expected.s, sizeof(expected.s), c->expected, n_counters - 1, n_counters);
+	snprintf(expected.s, sizeof(expected.s), format, n_counters - 1, n_counters);
 #pragma GCC diagnostic pop
 	good = steady && !strcmp(t.s, expected.s);
 	if (json) {
