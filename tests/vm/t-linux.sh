@@ -42,7 +42,8 @@ for cpu in SapphireRapids EPYC-Genoa; do
 	case_of "$cpu/throttled without the series" "$([ -n "$(throttled $cpu --kernel trixie-backports)" ] ||
 		echo 'nothing is wrong there')"
 done
-for cpu in EPYC-Milan SapphireRapids; do
+# Icelake-Server has branch records that KVM can give to guests.
+for cpu in EPYC-Milan SapphireRapids Icelake-Server; do
 	l1_kernel trixie-backports
 	l1_cpu=$cpu in_l1 "$cpu/stock" "${L1_OPTIONS[@]}" --smp 2 -- \
 		"$VPMU_ROOT/tests/vm/linux-l1.sh" "$work/contention"
