@@ -117,6 +117,10 @@ static int vk_load_arch(struct vk_vm *vm, const u8 *state, size_t bytes, struct 
 	unsigned int i;
 	int ret = 0;
 
+	/* What KVM has of branch records is the old state's. */
+	for (i = 0; i < vm->n_vcpus; i++)
+		if (vm->vcpu[i])
+			vm->vcpu[i]->lbr_released = true;
 	for (i = 0; i < vm->n_vcpus && !ret; i++)
 		if (vm->vcpu[i])
 			ret = vk_load_one(vm->vcpu[i], &state, &bytes, why);

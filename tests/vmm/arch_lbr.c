@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arch.h"
@@ -153,6 +154,7 @@ const char *t_intel_records(void)
 	CHECK(msr(w, VPMU_MSR_LBR_TOS), tos);
 	TRY(kept(w));
 	CHECK(vmm_load(to, going, going_bytes), 0);
+	CHECK(msr(w, VPMU_MSR_LBR_SELECT), 0); /* of this state, not the last one's */
 	TRY(recorded(w));
 	CHECK(vmm_wrmsr(w, VPMU_MSR_DEBUGCTL, 0), 0);
 	return carried(w);
@@ -192,14 +194,14 @@ static const char *found(struct vmm_vcpu *v)
 	return NULL;
 }
 
-/* Opens an event of the host's with branch records, on the CPU that the program stays on. */
-static int host_records(void)
+/* Opens an event of the host's with records of @kinds, on the CPU that the program stays on. */
+static int host_records(uint64_t kinds)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr), .pinned = 1,
 		.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS, .sample_period = 1ull << 40,
 		.sample_type = PERF_SAMPLE_BRANCH_STACK,
-		.branch_sample_type = PERF_SAMPLE_BRANCH_ANY,
+		.branch_sample_type = kinds,
 	};
 
 	return (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, 0);
@@ -225,7 +227,7 @@ static const char *no_leak(void)
 	int fd;
 
 	TRY(stay());
-	fd = host_records();
+	fd = host_records(PERF_SAMPLE_BRANCH_ANY);
 	CHECK(fd >= 0, true);
 	v = &given(1)->vcpu[0];
 	for (uint32_t i = 0; i < 96; i++)
@@ -237,6 +239,41 @@ static const char *no_leak(void)
 	CHECK(msr(v, LOSS_LBR), 0);
 	vmm_free(v->vm);
 	close(fd);
+	return NULL;
+}
+
+/* The CPU has one filter. While the thread is off it, that of the host's event is in force. */
+static const char *beside_a_filter(void)
+{
+	struct vmm_vcpu *v = &given(1)->vcpu[0];
+	struct rusage before, now;
+	pid_t other;
+	int fd;
+
+	TRY(stay());
+	CHECK(vmm_wrmsr(v, VPMU_MSR_LBR_SELECT, 2), 0);
+	CHECK(vmm_wrmsr(v, VPMU_MSR_DEBUGCTL, VPMU_DEBUGCTL_LBR), 0);
+	TRY(recorded(v));
+	fd = host_records(PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_USER);
+	CHECK(fd >= 0, true);
+	other = fork();
+	if (!other)
+		for (alarm(60);;)
+			;
+	getrusage(RUSAGE_SELF, &before);
+	for (unsigned int i = 0; i < 1000; i++) {
+		CHECK(vmm_loop(v, 100000), 0);
+		getrusage(RUSAGE_SELF, &now);
+		if (now.ru_nivcsw >= before.ru_nivcsw + 10)
+			break;
+	}
+	CHECK(now.ru_nivcsw >= before.ru_nivcsw + 10, true);
+	CHECK(msr(v, VPMU_MSR_LBR_SELECT), 2);
+	TRY(recorded(v));
+	CHECK(kill(other, SIGKILL), 0);
+	CHECK(waitpid(other, NULL, 0), other);
+	close(fd);
+	vmm_free(v->vm);
 	return NULL;
 }
 
@@ -353,6 +390,7 @@ const char *t_intel_lost_records(void)
 		return NULL;
 	TRY(invalid());
 	TRY(no_leak());
+	TRY(beside_a_filter());
 	TRY(beside_another());
 	TRY(beside_the_host());
 	return NULL;
