@@ -5,7 +5,8 @@
  *
  * Every class of event (CPU or task, pinned or flexible) holds a resource, and one event
  * of every class arrives. The resources are all general-purpose counters, one fixed
- * counter that no other can replace, and one that others can. The state of each side, and
+ * counter that no other can replace, one that others can, and the topdown metrics, by a
+ * group of slots and a class. The state of each side, and
  * what brings the loser back while the winner stays or after it has been closed, is
  * compared with the rule in rule(). Cases with a name follow.
  *
@@ -60,13 +61,13 @@
 #define WATCHDOG "/proc/sys/kernel/nmi_watchdog"
 
 enum class { CP, TP, CF, TF, CLASSES };
-enum resource { GP, FIXED, MOVABLE, RESOURCES, CYCLES = RESOURCES };
+enum resource { GP, FIXED, MOVABLE, METRICS, RESOURCES, CYCLES = RESOURCES };
 enum trigger { RELEASE, TIMER, SWITCH, ENABLE, CREATE, TRIGGERS };
 enum state { ACTIVE, INACTIVE, ERROR, OFF, UNKNOWN, STATES };
 enum loser { NOBODY, INCUMBENT, NEWCOMER, BOTH };
 
 static const char *const class_name[] = {"CP", "TP", "CF", "TF"};
-static const char *const resource_name[] = {"gp", "fixed", "movable", "cycles"};
+static const char *const resource_name[] = {"gp", "fixed", "movable", "metrics", "cycles"};
 static const char *const trigger_name[] = {"release", "timer", "switch", "enable", "create"};
 static const char *const state_name[] = {"active", "inactive", "error", "off", "unknown"};
 static const char *const loser_name[] = {"none", "incumbent", "newcomer", "both"};
@@ -78,6 +79,7 @@ static const uint64_t resource_event[] = {
 	[GP] = PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
 	[FIXED] = PERF_COUNT_HW_REF_CPU_CYCLES,
 	[MOVABLE] = PERF_COUNT_HW_INSTRUCTIONS,
+	[METRICS] = 0x400, /* slots, raw */
 	[CYCLES] = PERF_COUNT_HW_CPU_CYCLES, /* fixed counter 1, or any */
 };
 
@@ -212,15 +214,17 @@ static void planned_switch(void)
 
 /* ---- events; those left open are closed at the end of a run */
 
-static int open_fds[MAX_EVENTS];
+#define TOPDOWN_RETIRING 0x8000 /* raw */
+
+static int open_fds[MAX_EVENTS], class_fds[MAX_EVENTS]; /* the latter of a slots event, or -1 */
 static unsigned int n_open;
 
-static int try_open(enum class class, enum resource resource, bool disabled, int group)
+static int perf_open(enum class class, uint32_t type, uint64_t config, bool disabled, int group)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
-		.type = PERF_TYPE_HARDWARE,
-		.config = resource_event[resource],
+		.type = type,
+		.config = config,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.disabled = disabled,
 		.pinned = group < 0 && (class == CP || class == TP),
@@ -231,6 +235,30 @@ static int try_open(enum class class, enum resource resource, bool disabled, int
 		       PERF_FLAG_FD_CLOEXEC);
 }
 
+/* Slots get a class beside them before they are enabled. Returns -1 if there is no such event. */
+static int try_open(enum class class, enum resource resource, bool disabled, int group)
+{
+	bool topdown = resource == METRICS;
+	int fd = perf_open(class, topdown ? PERF_TYPE_RAW : PERF_TYPE_HARDWARE,
+			   resource_event[resource], disabled || topdown, group);
+	int of_class = -1;
+
+	if (fd < 0)
+		return -1;
+	if (n_open == MAX_EVENTS)
+		die("more than %d events", MAX_EVENTS);
+	if (topdown) {
+		of_class = perf_open(class, PERF_TYPE_RAW, TOPDOWN_RETIRING, false, fd);
+		if (of_class < 0 || (!disabled && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))) {
+			close(fd);
+			return -1;
+		}
+	}
+	open_fds[n_open] = fd;
+	class_fds[n_open++] = of_class;
+	return fd;
+}
+
 static int open_member(enum class class, enum resource resource, bool disabled, int group)
 {
 	int fd = try_open(class, resource, disabled, group);
@@ -238,9 +266,6 @@ static int open_member(enum class class, enum resource resource, bool disabled, 
 	if (fd < 0)
 		die("perf_event_open, %s %s: %s", class_name[class], resource_name[resource],
 		    strerror(errno));
-	if (n_open == MAX_EVENTS)
-		die("more than %d events", MAX_EVENTS);
-	open_fds[n_open++] = fd;
 	return fd;
 }
 
@@ -257,14 +282,17 @@ static void close_event(int fd)
 		;
 	if (i == n_open)
 		die("close of an event that is not open");
+	if (class_fds[i] >= 0)
+		close(class_fds[i]);
 	open_fds[i] = open_fds[--n_open];
+	class_fds[i] = class_fds[n_open];
 	close(fd);
 }
 
 static void close_all(void)
 {
 	while (n_open)
-		close(open_fds[--n_open]);
+		close_event(open_fds[n_open - 1]);
 }
 
 static void control(int fd, unsigned long request)
@@ -1072,11 +1100,8 @@ static void case_group_too_large(enum class class, struct text *t)
 	unsigned int i;
 	int leader = open_member(class, GP, true, -1), fd = leader;
 
-	for (i = 1; i < MAX_COUNTERS && fd >= 0; i++) {
+	for (i = 1; i < MAX_COUNTERS && fd >= 0; i++)
 		fd = try_open(class, GP, false, leader);
-		if (fd >= 0)
-			open_fds[n_open++] = fd;
-	}
 	add(t, "sibling=%s", fd >= 0 ? "opened" : errno == EINVAL ? "EINVAL" : strerror(errno));
 	add(t, "group=%s", i - 1 >= gp_counters ? "all-counters" : "fewer");
 }
@@ -1488,10 +1513,7 @@ static unsigned int count_counters(enum resource resource)
 
 	for (n = 0; n < MAX_COUNTERS; n++) {
 		fd = try_open(CP, resource, false, -1);
-		if (fd < 0)
-			break;
-		open_fds[n_open++] = fd;
-		if (state_of(fd) != ACTIVE)
+		if (fd < 0 || state_of(fd) != ACTIVE)
 			break;
 	}
 	close_all();
@@ -1507,6 +1529,7 @@ static void probe(void)
 	have[GP] = true;
 	have[FIXED] = count_counters(FIXED) == 1;
 	have[MOVABLE] = count_counters(MOVABLE) > gp_counters;
+	have[METRICS] = count_counters(METRICS) == 1;
 }
 
 /* ---- output */

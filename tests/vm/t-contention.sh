@@ -24,7 +24,14 @@ if ! "$VPMU_BUILD/vpmu" contention --json >"$library"; then
 	exit 1
 fi
 
-# The second run is with two CPUs, one of them busy.
+compare() { # NAME
+	python3 "$selftests/same-rows" kernel.json "$library" "$selftests/differences.tsv" |
+		sed -E "s#^(ok|not ok) #\1 $1/#"
+	[ "${PIPESTATUS[0]}" = 0 ] || echo "not ok $1: no rows to compare"
+	rm -f kernel.json
+}
+
+# The second run is with two CPUs, one of them busy; the third one's CPU counts slots.
 for suite in bookworm trixie-backports ${SOAK:+trixie}; do
 	if ! "$VPMU_ROOT/tools/guest-kernel" "$suite" >/dev/null 2>guest-kernel.log; then
 		echo "skip $suite: $(tail -n 1 guest-kernel.log)"
@@ -34,8 +41,9 @@ for suite in bookworm trixie-backports ${SOAK:+trixie}; do
 	in_guest "$suite/json" --smp 2 --root --kernel "$suite" -- sh -c \
 		'(while :; do :; done) & "$1" --json >kernel.json; status=$?; kill $!; exit $status' \
 		sh "$program"
-	python3 "$selftests/same-rows" kernel.json "$library" "$selftests/differences.tsv" |
-		sed -E "s#^(ok|not ok) #\1 $suite/#"
-	[ "${PIPESTATUS[0]}" = 0 ] || echo "not ok $suite: no rows to compare"
-	rm -f kernel.json
+	compare "$suite"
+	in_guest "$suite/topdown" --uarch on --cpu SapphireRapids --root --kernel "$suite" -- sh -c \
+		'"$1" --json >kernel.json' sh "$program"
+	case_of "$suite/topdown/metrics" "$([ "$(grep -c '"resource":"metrics"' kernel.json)" = 16 ] || echo 'no cells')"
+	compare "$suite/topdown"
 done
