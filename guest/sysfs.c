@@ -59,6 +59,12 @@ VG_EVENT(intel_branch_misses, branch-misses, "event=0xc5");
 VG_EVENT(intel_cache_references, cache-references, "event=0x2e,umask=0x4f");
 VG_EVENT(intel_cache_misses, cache-misses, "event=0x2e,umask=0x41");
 VG_EVENT(intel_bus_cycles, bus-cycles, "event=0x3c,umask=0x01");
+/* The kernel's own driver has these for fixed counter 3 and PERF_METRICS. The host knows them. */
+VG_EVENT(intel_slots, slots, "event=0x00,umask=0x4");
+VG_EVENT(intel_retiring, topdown-retiring, "event=0x00,umask=0x80");
+VG_EVENT(intel_bad_spec, topdown-bad-spec, "event=0x00,umask=0x81");
+VG_EVENT(intel_fe_bound, topdown-fe-bound, "event=0x00,umask=0x82");
+VG_EVENT(intel_be_bound, topdown-be-bound, "event=0x00,umask=0x83");
 VG_EVENT(intel_cycles_too, cycles, "event=0x3c");
 VG_EVENT(intel_branches_too, branches, "event=0xc4");
 
@@ -82,6 +88,11 @@ static struct attribute *vg_intel[] = {
 	&intel_cache_references.attr.attr,
 	&intel_cache_misses.attr.attr,
 	&intel_bus_cycles.attr.attr,
+	&intel_slots.attr.attr,
+	&intel_retiring.attr.attr,
+	&intel_bad_spec.attr.attr,
+	&intel_fe_bound.attr.attr,
+	&intel_be_bound.attr.attr,
 	&intel_cycles_too.attr.attr,
 	&intel_branches_too.attr.attr,
 	NULL
@@ -101,9 +112,12 @@ static struct attribute *vg_amd[] = {
 
 static umode_t vg_event_visible(struct kobject *kobj, struct attribute *attr, int i)
 {
+	bool topdown = attr == &intel_slots.attr.attr || strstarts(attr->name, "topdown-");
 	bool too = attr == &intel_cycles_too.attr.attr || attr == &intel_branches_too.attr.attr ||
 		   attr == &amd_cycles_too.attr.attr || attr == &amd_branches_too.attr.attr;
 
+	if (topdown && !(vg.features & VPMU_PV_HAS_TOPDOWN))
+		return 0;
 	return vg.raw && too ? 0 : attr->mode;
 }
 

@@ -177,9 +177,9 @@ static void check_kvm(const struct options *o, const struct machine *m)
 {
 	if (o->accel && !m->kvm && strcmp(o->accel, "tcg"))
 		fail(EXIT_VPMU, "--accel %s: it is tcg or kvm", o->accel);
-	if (m->uarch && (m->kvm || !m->arch))
-		fail(EXIT_VPMU, "--uarch on models what QEMU executes, for the architectural PMU: "
-		     "leave --%s away", m->kvm ? "accel kvm" : "pmu");
+	if (m->uarch && (m->kvm || !(m->arch || m->pv)))
+		fail(EXIT_VPMU, "--uarch on models what QEMU executes, for the guest's PMU: "
+		     "leave --%s away", m->kvm ? "accel kvm" : "pmu none");
 	if (m->kvm && (o->policy || o->filter || o->trace || o->host_events.n))
 		fail(EXIT_VPMU, "--policy, --host-event, --event-filter and --trace are of "
 		     "--accel tcg: with kvm it is the host's perf that counts");

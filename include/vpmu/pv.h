@@ -58,7 +58,9 @@ struct vpmu_pv_config {
 	 * the provider honours leaders, VECTOR if ops->inject delivers
 	 * vectors, DOORBELL if vpmu_pv_doorbell() is called, NESTED if the
 	 * engine distinguishes nested guests, BRANCHES if ops->set_lbr exists
-	 * and the provider arbitrates the branch records.
+	 * and the provider arbitrates the branch records, TOPDOWN if the
+	 * provider counts modelled events; guests have it if the CPU model has
+	 * an event for each class.
 	 */
 	uint32_t features;
 	/*

@@ -126,6 +126,8 @@ struct vpmu_pv1_params { /* 24 bytes; 20 in a 32-bit guest */
 #define VPMU_PV_HAS_DOORBELL	8u /* calls by WRMSR, too; without a hypercall EDX of the
 				      leaf is 0 */
 #define VPMU_PV_HAS_BRANCHES	16u /* branch records, with events that ask for them */
+#define VPMU_PV_HAS_TOPDOWN	32u /* slots, and the topdown classes of level 1, as raw events
+				       by Linux's encodings of them */
 
 /*
  * The doorbell: WRMSR of the address of this struct, aligned to its size, has

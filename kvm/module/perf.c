@@ -118,6 +118,15 @@ static bool vk_cpu_lacks(const struct vpmu_event_attr *attr)
 	return false;
 }
 
+/* Slots are counted by fixed counter 3 and by others. */
+bool vk_counts_slots(void)
+{
+	struct x86_pmu_capability cap;
+
+	static_call(vk_host_pmu)(&cap);
+	return vk_model->vendor == VPMU_VENDOR_INTEL && cap.num_counters_fixed > VK_FIXED_SLOTS;
+}
+
 static struct perf_event *vk_perf_create(struct task_struct *task,
 					 const struct vpmu_event_attr *attr,
 					 struct vk_event *e)
@@ -637,7 +646,7 @@ bool vk_perf_emulated(struct vk_perf *p, bool branch, bool kernel)
 	return READ_ONCE(p->near) >> i & 1;
 }
 
-/* What KVM has executed for the guest brings the event's overflow nearer. */
+/* An instruction that KVM has executed for the guest brings the event's overflow nearer. */
 static void vk_pay(struct vk_event *e)
 {
 	s64 left;
@@ -712,7 +721,7 @@ int vk_perf_bind(struct vk_perf *p)
 		return 0;
 	if (p->task != current) {
 		vk_perf_unbind(p);
-		/* What KVM has executed since, as on its way here; an unbound event counts it. */
+		/* KVM has executed more since, as on its way here; an unbound event counts that. */
 		list_for_each_entry(e, &p->events, list)
 			vk_take_emulated(p, e);
 		p->task = get_task_struct(current);

@@ -117,7 +117,7 @@ static int vk_load_arch(struct vk_vm *vm, const u8 *state, size_t bytes, struct 
 	unsigned int i;
 	int ret = 0;
 
-	/* What KVM has of branch records is the old state's. */
+	/* KVM's branch records, if it has some, belong to the old state. */
 	for (i = 0; i < vm->n_vcpus; i++)
 		if (vm->vcpu[i])
 			vm->vcpu[i]->lbr_released = true;

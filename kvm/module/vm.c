@@ -83,6 +83,7 @@ static struct vpmu_pv_config vk_config(const struct kvm *kvm)
 		.overflows_max = max_t(u64, vk_max_rate / slices, 1),
 		.period_min = vk_min_period,
 		.alone = true,
+		.features = vk_counts_slots() ? VPMU_PV_HAS_TOPDOWN : 0,
 	};
 }
 

@@ -408,6 +408,9 @@ int vk_lend(struct kvm *kvm, const struct vpmu_kvm_lend *io, struct vpmu_error *
 /* perf.c */
 extern const struct vpmu_provider_ops vk_perf_ops;
 
+/** Do the host's CPUs count slots and topdown classes? */
+bool vk_counts_slots(void);
+
 void vk_perf_init(struct vk_perf *p);
 void vk_perf_fini(struct vk_perf *p);
 

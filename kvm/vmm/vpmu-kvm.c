@@ -255,7 +255,9 @@ static int make_pv(struct vpmu_kvm_vm *vm, char *why)
 	struct vpmu_pv_config cfg = { .size = sizeof(cfg), .model = vm->model,
 		.abi = VPMU_PV_ABI_2, .n_vcpus = vm->cfg.n_vcpus, .n_events = vm->cfg.n_events,
 		.n_slots = vm->cfg.n_slots, .filter = vm->cfg.filter, .alone = true,
-		.features = VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_DOORBELL, .no_hypercall = true,
+		.features = VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_DOORBELL |
+			    (vpmu_kvm_topdown() ? VPMU_PV_HAS_TOPDOWN : 0),
+		.no_hypercall = true,
 		.overflows_max = vm->cfg.overflows_max, .period_min = vm->cfg.period_min };
 	struct vpmu_error err = { .what = "" };
 	size_t bytes;

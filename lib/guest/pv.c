@@ -12,7 +12,7 @@
 #define PV_OVERFLOWS	1000u
 #define PV_VCPUS_MAX	65535u
 #define PV_FEATURES	(VPMU_PV_HAS_GROUPS | VPMU_PV_HAS_VECTOR | VPMU_PV_HAS_NESTED | \
-			 VPMU_PV_HAS_DOORBELL | VPMU_PV_HAS_BRANCHES)
+			 VPMU_PV_HAS_DOORBELL | VPMU_PV_HAS_BRANCHES | VPMU_PV_HAS_TOPDOWN)
 
 /* The part of struct vpmu_provider_ops that is needed. */
 #define PV_PROVIDER_SIZE (offsetof(struct vpmu_provider_ops, load) + sizeof(void *))
@@ -114,6 +114,8 @@ int vpmu_pv_vm_init(struct vpmu_pv_vm *vm, const struct vpmu_pv_config *cfg,
 	vm->period_min = cfg->period_min;
 	vm->abi = cfg->abi;
 	vm->features = cfg->features;
+	if (!vpmu_pv_event_has_topdown(cfg->model))
+		vm->features &= ~VPMU_PV_HAS_TOPDOWN;
 	vm->n_vcpus = cfg->n_vcpus;
 	vm->n_events = pv_or(cfg->n_events, PV_EVENTS);
 	vm->n_slots = pv_or(cfg->n_slots, VPMU_PV_SLOTS);

@@ -128,6 +128,48 @@ static int pv_event_hw_cache(const struct vpmu_pv_vm *vm, struct pv_what *what)
 	return 0;
 }
 
+/*
+ * Slots and topdown classes by Linux's encodings, which stand for fixed counter 3 and for
+ * fields of PERF_METRICS: no CPU counts them by these. Here they are events of any counter
+ * that count the same. Source: Linux, arch/x86/events/intel/core.c, "topdown-retiring".
+ */
+static const struct {
+	uint16_t config, select;
+	uint8_t classes; /* bitmap, by field of PERF_METRICS */
+} pv_event_topdown[] = {
+	{ 0x0400, 0x01a4, 0xf }, /* slots */
+	{ 0x8000, 0x02c2, 0x1 }, /* topdown-retiring */
+	{ 0x8100, 0x04a4, 0x2 }, /* topdown-bad-spec */
+	{ 0x8200, 0x019c, 0x4 }, /* topdown-fe-bound */
+	{ 0x8300, 0x02a4, 0x8 }, /* topdown-be-bound */
+};
+
+bool vpmu_pv_event_has_topdown(const struct vpmu_model *model)
+{
+	const unsigned int first = VPMU_SIGNAL_OF(VPMU_UARCH_RETIRING);
+	const struct vpmu_event_def *def;
+	unsigned int i;
+
+	for (i = 0; i < PV_EVENT_COUNT(pv_event_topdown); i++) {
+		def = vpmu_event_find(model, pv_event_topdown[i].select, -1);
+		if (!def || def->signals != (uint64_t)pv_event_topdown[i].classes << first)
+			return false;
+	}
+	return true;
+}
+
+static int pv_event_raw(const struct vpmu_pv_vm *vm, struct pv_what *what)
+{
+	unsigned int i;
+
+	what->select = what->config;
+	if (vm->features & VPMU_PV_HAS_TOPDOWN)
+		for (i = 0; i < PV_EVENT_COUNT(pv_event_topdown); i++)
+			if (what->config == pv_event_topdown[i].config)
+				what->select = pv_event_topdown[i].select;
+	return what->config & ~vm->select ? -VPMU_PV_EINVAL : 0;
+}
+
 static int pv_event_banks(const struct vpmu_pv_vm *vm, struct pv_what *what)
 {
 	const uint8_t nested = VPMU_BANK_BIT(VPMU_BANK_NESTED_KERNEL) |
@@ -181,8 +223,7 @@ int vpmu_pv_event_translate(const struct vpmu_pv_vm *vm, struct pv_what *what, u
 	case VPMU_PV_TYPE_HW_CACHE:
 		return pv_event_hw_cache(vm, what);
 	case VPMU_PV_TYPE_RAW:
-		what->select = what->config;
-		return what->config & ~vm->select ? -VPMU_PV_EINVAL : 0;
+		return pv_event_raw(vm, what);
 	default:
 		*wrong = PV_EVENT_WRONG(type);
 		return -VPMU_PV_EOPNOTSUPP;

@@ -8,6 +8,9 @@
 /** The vendor's encodings of generic events; NULL: unknown. */
 const struct pv_names *vpmu_pv_event_names(const struct vpmu_model *model);
 
+/** Does this model have an event for slots, and for each topdown class of level 1? */
+bool vpmu_pv_event_has_topdown(const struct vpmu_model *model);
+
 /**
  * Fill in what @what (type, config, flags) means on this model. Pure.
  * Returns 0, or a negative result with the offset in struct vpmu_pv_op in @wrong.

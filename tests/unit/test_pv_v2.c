@@ -1020,6 +1020,49 @@ static void test_generic_amd(void **state)
 	}
 }
 
+/*
+ * Linux's encodings of slots and topdown classes stand for events of the model, if it has one
+ * for each: Ice Lake has none for bad speculation. This engine counts none of them, and says
+ * which one was meant.
+ */
+static void test_topdown(void **state)
+{
+	const uint32_t topdown = VPMU_PV_HAS_TOPDOWN;
+	const struct {
+		uint8_t vendor;
+		uint16_t family, model;
+		uint32_t asked, has;
+		uint64_t config, meant;
+	} row[] = {
+		{ VPMU_VENDOR_INTEL, 6, 143, topdown, topdown, 0x0400, 0x01a4 },
+		{ VPMU_VENDOR_INTEL, 6, 143, topdown, topdown, 0x8000, 0x02c2 },
+		{ VPMU_VENDOR_INTEL, 6, 143, topdown, topdown, 0x8100, 0x04a4 },
+		{ VPMU_VENDOR_INTEL, 6, 143, topdown, topdown, 0x8200, 0x019c },
+		{ VPMU_VENDOR_INTEL, 6, 143, topdown, topdown, 0x8300, 0x02a4 },
+		{ VPMU_VENDOR_INTEL, 6, 143, topdown, topdown, 0x8400, 0x8400 },
+		{ VPMU_VENDOR_INTEL, 6, 143, 0, 0, 0x8000, 0x8000 },
+		{ VPMU_VENDOR_INTEL, 6, 106, topdown, 0, 0x8000, 0x8000 },
+		{ VPMU_VENDOR_AMD, 25, 17, topdown, 0, 0x8000, 0x8000 },
+	};
+	struct vpmu_pv_config cfg = { 0 };
+	struct vpmu_uncounted uncounted;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(row); i++) {
+		cfg.model = vpmu_model_find(row[i].vendor, row[i].family, row[i].model);
+		cfg.features = row[i].asked;
+		start(0, &cfg);
+		assert_int_equal(pv_rig_call(rig, 0, VPMU_PV_HYPERCALL, VPMU_PV_OP_VERSION, 2, 0),
+				 row[i].has);
+		assert_int_equal(pv_rig_do(rig, 0, pv_rig_open(1, 0, row[i].config)),
+				 -VPMU_PV_ENOENT);
+		assert_true(vpmu_pv_uncounted(rig->vcpu[0].pv, 0, &uncounted));
+		assert_int_equal(uncounted.select, row[i].meant);
+		finish();
+	}
+}
+
 /* Branches are C2H, where Intel has C4H; one instruction is one cycle. */
 static void test_count_amd(void **state)
 {
@@ -1346,7 +1389,7 @@ static void test_config(void **state)
 	assert_null(pv_rig_new(2, &cfg));
 	cfg = (struct vpmu_pv_config){ .abi = 4 };
 	assert_null(pv_rig_new(2, &cfg));
-	cfg = (struct vpmu_pv_config){ .features = 32 };
+	cfg = (struct vpmu_pv_config){ .features = 64 };
 	assert_null(pv_rig_new(2, &cfg));
 	cfg = (struct vpmu_pv_config){ .n_events = VPMU_PV_EVENTS_MAX + 1 };
 	assert_null(pv_rig_new(2, &cfg));
@@ -1367,7 +1410,8 @@ int main(void)
 		cmocka_unit_test(test_group_lost), cmocka_unit_test(test_other_vcpu),
 		cmocka_unit_test(test_errors), cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_generic), cmocka_unit_test(test_generic_amd),
-		cmocka_unit_test(test_count_amd), cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_count_amd), cmocka_unit_test(test_topdown),
+		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_filter), cmocka_unit_test(test_refilter),
 		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_reset), cmocka_unit_test(test_closed_meanwhile),

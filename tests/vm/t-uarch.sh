@@ -40,6 +40,7 @@ in_guest 'Icelake-Server' --uarch on --cpu Icelake-Server-v6 -- \
 	sh -c "$each" sh "$modelling" "$work" topdown memory detailed
 in_guest 'SapphireRapids with 6.12' --uarch on --cpu SapphireRapids --kernel bookworm-backports \
 	-- sh -c "$each" sh "$modelling" "$work" topdown memory detailed records
+in_guest 'SapphireRapids, paravirtual' --uarch on --pmu pv --cpu SapphireRapids -- "$modelling" slots "$work"
 in_guest 'Skylake-Server' --uarch on --cpu Skylake-Server -- "$modelling" records "$work"
 in_guest 'EPYC-Genoa' --uarch on --cpu EPYC-Genoa -- "$modelling" detailed "$work"
 in_guest 'programs alone' --uarch user --cpu Icelake-Server-v6 -- \

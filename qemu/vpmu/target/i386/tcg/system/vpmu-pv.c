@@ -339,6 +339,9 @@ static bool vpmu_pv_vm_new(VPMUVm *vm, const struct vpmu_provider *provider,
     struct vpmu_error err = { };
     size_t size;
 
+    if (vm->uarch) {
+        cfg.features |= VPMU_PV_HAS_TOPDOWN;
+    }
     if (vm->pv_calls & VPMU_PV_CALL_DOORBELL) {
         cfg.features |= VPMU_PV_HAS_DOORBELL;
     }

@@ -204,19 +204,16 @@ typedef struct VPMUSame {
     uint32_t pv_calls;
 } VPMUSame;
 
-/*
- * Create a modelled CPU if one was asked for; it needs the PMU that has its
- * events
- */
+/* Create a modelled CPU if one was asked for */
 static bool vpmu_uarch_given(VPMUVm *vm, const struct vpmu_model *model,
                              Error **errp)
 {
     const char *mode = vm->uarch_arg ?: "off";
     bool off = !strcmp(mode, "off");
 
-    if (off ? vm->uarch_params_arg != NULL : !vm->arch) {
-        error_setg(errp, off ? "pmu-uarch-params: found pmu-uarch=off, needed "
-                   "pmu-uarch=on" : "pmu-uarch: found pmu=off, needed pmu=on");
+    if (off && vm->uarch_params_arg) {
+        error_setg(errp, "pmu-uarch-params: found pmu-uarch=off, needed "
+                   "pmu-uarch=on");
         return false;
     }
     if (!off) {
