@@ -4,7 +4,7 @@
  * index, in both rings, with instructions of all sorts counted in between and
  * PMIs of all delivery modes. Nothing is expected but to live.
  *
- * Command line: seed=N turns=N.
+ * Command line: seed=N turns=N shadow=0|1, the latter (default): some interrupts are shadowed.
  */
 #include "bare.h"
 
@@ -261,7 +261,16 @@ bool on_trap(struct frame *f)
 
 /* ---- turns */
 
-static bool amd;
+static bool amd, shadow;
+
+/* Interrupts are on for an instruction, which STI shadows and POPF does not. */
+static void interrupts(void)
+{
+	if (shadow)
+		asm volatile("sti; nop; cli");
+	else
+		asm volatile("pushf; orl $0x200, (%%rsp); popf; nop; cli" : : : "cc");
+}
 
 /* Something likely to overflow soon. */
 static void overflow_soon(void)
@@ -321,7 +330,7 @@ static void turn(void)
 		break;
 	}
 	if (below(2))
-		asm volatile("sti; nop; cli");
+		interrupts();
 	n_done++;
 }
 
@@ -330,6 +339,7 @@ int main(const char *line)
 	uint64_t turns = option(line, "turns", 10000);
 	uint32_t eax = 0, ebx, ecx = 0, edx;
 
+	shadow = option(line, "shadow", 1);
 	asm volatile("cpuid" : "+a" (eax), "=b" (ebx), "+c" (ecx), "=d" (edx));
 	amd = ebx == 0x68747541; /* "Auth" */
 	any_from(option(line, "seed", 1));

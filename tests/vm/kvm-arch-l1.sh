@@ -511,12 +511,14 @@ t_topdown() {
 
 # QEMU keeps a guest that KVM has given up.
 fuzz_over() { # PID
-	! kill -0 "$1" 2>/dev/null || grep -qs '^KVM internal error' fuzz.err
+	! kill -0 "$1" 2>/dev/null || grep -qsE '^KVM(: entry failed| internal error)' fuzz.err
 }
 
 # A guest that does to the PMU whatever it can, beside a host that counts itself.
 t_fuzz() {
-	local status=0 out vm limit=$((900 + TURNS / 200))
+	local status=0 out vm limit=$((900 + TURNS / 200)) shadow=1
+	# KVM before 6.2 keeps STI's shadow in SMM, where interrupts are off: Intel's CPUs do not enter that.
+	[[ $maker/$(uname -r) != Intel/6.1.* ]] || shadow=0
 	load arch=1
 	rm -f fuzz-own fuzz-done
 	perf stat -a -x, -o fuzz.csv -e instructions:uHD,branches:uHD sh -c \
@@ -527,7 +529,7 @@ t_fuzz() {
 	timeout -k 5 $limit "$VPMU_QEMU/bin/qemu-system-x86_64" -L "$VPMU_QEMU/share/qemu" -nodefaults \
 		-no-user-config -display none -serial stdio -machine pc -bios qboot.rom -m 64 -accel kvm \
 		-cpu host -device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/fuzz" \
-		-append "seed=$SEED turns=$TURNS" </dev/null >fuzz.out 2>fuzz.err &
+		-append "seed=$SEED turns=$TURNS shadow=$shadow" </dev/null >fuzz.out 2>fuzz.err &
 	vm=$!
 	wait_for $limit fuzz_over $vm
 	kill $vm 2>/dev/null
