@@ -126,8 +126,14 @@ struct vpmu_pv1_params { /* 24 bytes; 20 in a 32-bit guest */
 #define VPMU_PV_HAS_DOORBELL	8u /* calls by WRMSR, too; without a hypercall EDX of the
 				      leaf is 0 */
 #define VPMU_PV_HAS_BRANCHES	16u /* branch records, with events that ask for them */
-#define VPMU_PV_HAS_TOPDOWN	32u /* slots, and the topdown classes of level 1, as raw events
-				       by Linux's encodings of them */
+#define VPMU_PV_HAS_TOPDOWN	32u /* raw events VPMU_PV_RAW_SLOTS and _CLASS(0 to 3) */
+
+/*
+ * Linux's encodings of slots and of the topdown classes, by field of PERF_METRICS: retiring, bad
+ * speculation, frontend bound, backend bound.
+ */
+#define VPMU_PV_RAW_SLOTS	0x0400u
+#define VPMU_PV_RAW_CLASS(n)	(0x8000u + 0x100u * (n))
 
 /*
  * The doorbell: WRMSR of the address of this struct, aligned to its size, has

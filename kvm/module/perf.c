@@ -118,7 +118,7 @@ static bool vk_cpu_lacks(const struct vpmu_event_attr *attr)
 	return false;
 }
 
-/* Slots are counted by fixed counter 3 and by others. */
+/* A CPU whose fixed counter 3 counts slots has an event of them for the others. */
 bool vk_counts_slots(void)
 {
 	struct x86_pmu_capability cap;

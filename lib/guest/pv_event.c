@@ -137,11 +137,11 @@ static const struct {
 	uint16_t config, select;
 	uint8_t classes; /* bitmap, by field of PERF_METRICS */
 } pv_event_topdown[] = {
-	{ 0x0400, 0x01a4, 0xf }, /* slots */
-	{ 0x8000, 0x02c2, 0x1 }, /* topdown-retiring */
-	{ 0x8100, 0x04a4, 0x2 }, /* topdown-bad-spec */
-	{ 0x8200, 0x019c, 0x4 }, /* topdown-fe-bound */
-	{ 0x8300, 0x02a4, 0x8 }, /* topdown-be-bound */
+	{ VPMU_PV_RAW_SLOTS, 0x01a4, 0xf },    /* TOPDOWN.SLOTS_P */
+	{ VPMU_PV_RAW_CLASS(0), 0x02c2, 0x1 }, /* UOPS_RETIRED.SLOTS */
+	{ VPMU_PV_RAW_CLASS(1), 0x04a4, 0x2 }, /* TOPDOWN.BAD_SPEC_SLOTS */
+	{ VPMU_PV_RAW_CLASS(2), 0x019c, 0x4 }, /* IDQ_UOPS_NOT_DELIVERED.CORE */
+	{ VPMU_PV_RAW_CLASS(3), 0x02a4, 0x8 }, /* TOPDOWN.BACKEND_BOUND_SLOTS */
 };
 
 bool vpmu_pv_event_has_topdown(const struct vpmu_model *model)

@@ -503,7 +503,7 @@ t_topdown() {
 		perf stat -x, -o own -e "{slots:u,topdown-retiring:u,topdown-bad-spec:u,topdown-fe-bound:u,topdown-be-bound:u}" "$0"
 		awk -F, "/slots/ { all = \$1 } /retiring/ { n = \$1 } /topdown/ { sum += \$1 }
 			END { print n == 41020005 && sum == all ? \"ok demo\" : \"not ok demo: \" n \", \" sum \" of \" all }" own
-		perf stat --topdown -a sleep 1 2>all && ! grep "<not" all && echo "ok perf stat --topdown" ||
+		perf stat --topdown -a "$0" 2>all && ! grep "<not" all && echo "ok perf stat --topdown" ||
 			echo "not ok perf stat --topdown: $(head -c 300 all)"' "$demo"
 	nothing_left topdown-pv
 	unload
