@@ -71,7 +71,7 @@ make_word() { # DOCUMENT WORD...: verbs and settings
 vpmu_word() { # DOCUMENT VERB WORD...: options up to the command
 	local doc=$1 verb=$2 help word
 	shift 2
-	if ! "$build/vpmu" --help | grep -q "^  vpmu $verb "; then
+	if ! grep -q "^  vpmu $verb " < <("$build/vpmu" --help); then
 		echo "$doc: vpmu $verb: no such verb"
 		return
 	fi
@@ -207,7 +207,7 @@ done
 
 # A program that ends after milliseconds has no sample by perf record -F 99.
 periods() {
-	grep -m 1 '^build/vpmu.*perf record' docs/PROFILE.md | grep -q -- ' -c [0-9]' ||
+	grep -q -- ' -c [0-9]' < <(grep -m 1 '^build/vpmu.*perf record' docs/PROFILE.md) ||
 		echo 'docs/PROFILE.md: the first perf record has no -c'
 }
 

@@ -24,7 +24,7 @@ build_with() {
 		echo "not ok guest-module builds for $release: exit status $rc"
 	elif grep -iE 'warning|objtool' "$tmp/log"; then
 		echo "not ok guest-module builds for $release without a warning: see above"
-	elif ! modinfo -F vermagic "$tmp/$release/vpmu_guest.ko" | grep -qF "$release "; then
+	elif ! grep -qF "$release " < <(modinfo -F vermagic "$tmp/$release/vpmu_guest.ko"); then
 		echo "not ok guest-module builds for $release:" \
 			"$(modinfo -F vermagic "$tmp/$release/vpmu_guest.ko")"
 	else
@@ -63,7 +63,7 @@ else
 	echo "not ok guest-module builds for headers that name no compiler: exit status $rc"
 fi
 
-if modinfo -F license "$last/vpmu_guest.ko" | grep -qx GPL; then
+if [ "$(modinfo -F license "$last/vpmu_guest.ko")" = GPL ]; then
 	echo "ok guest-module names its licence"
 else
 	echo "not ok guest-module names its licence: $(modinfo -F license "$last/vpmu_guest.ko")"

@@ -46,7 +46,7 @@ else
 	echo "ok core needs four functions"
 fi
 
-if modinfo -F license "$tmp/out/vpmu_kvm.ko" | grep -qx GPL; then
+if [ "$(modinfo -F license "$tmp/out/vpmu_kvm.ko")" = GPL ]; then
 	echo "ok module names its licence"
 else
 	echo "not ok module names its licence: $(modinfo -F license "$tmp/out/vpmu_kvm.ko")"

@@ -34,7 +34,7 @@ done | report 'patches for git am'
 # each patch is in a series, and each series has a cover letter and numbers without a gap
 for series in qemu/patches/*/; do
 	series=${series%/} name=${series##*/}
-	sed -n 's/^series //p' qemu/VERSION | grep -qw "$name" || echo "qemu/VERSION has no series $name"
+	grep -qw "^series.* $name" qemu/VERSION || echo "qemu/VERSION has no series $name"
 	[ "$(sed -n 2p "$series/cover")" = '' ] && [ "$(wc -l <"$series/cover")" -ge 3 ] ||
 		echo "$series/cover: needed: a subject, an empty line, a text"
 	awk -v f="$series/cover" 'length > 78 { print f ": " length " columns: " $0 }' "$series/cover"
@@ -44,7 +44,7 @@ for series in qemu/patches/*/; do
 	for own in "$series"/*/*.patch; do
 		[ -e "$own" ] || continue
 		[ -e "$series/${own##*/}" ] || echo "$own: of no patch of the series"
-		sed -n 's/^release //p' qemu/VERSION | cut -d' ' -f1 | grep -qxF "$(basename "$(dirname "$own")")" ||
+		grep -q "^release $(basename "$(dirname "$own")") " qemu/VERSION ||
 			echo "$own: of no release of qemu/VERSION"
 	done
 done | report 'series of patches'

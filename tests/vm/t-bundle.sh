@@ -25,7 +25,7 @@ fi
 echo 'ok bundle'
 name=$(basename "$bundle" .tar.xz)
 case_of 'a licence for each part' "$(tar -tf "$bundle" | grep -c 'share/doc/vpmu/licenses/.' | sed '/^[1-9][0-9]/d'
-	tar -xOf "$bundle" "$name/share/doc/vpmu/SOURCES" | grep -q '^glibc 2' || echo 'SOURCES names no glibc')"
+	grep -q '^glibc 2' < <(tar -xOf "$bundle" "$name/share/doc/vpmu/SOURCES") || echo 'SOURCES names no glibc')"
 case_of 'a wrapper without the path of this tree' "$(tar -xOf "$bundle" "$name/lib/vpmu/qemu/bin/qemu-system-x86_64" | grep "$VPMU_ROOT")"
 
 # A runner executes action.yml and GitLab's component with it, where nothing can be installed or

@@ -248,7 +248,7 @@ for _ in $(seq "$times"); do
 	[ $? = 1 ] || missed+=$(cat bench.log)
 	while read -r language function; do
 		grep -q "^| :x: | $language: instructions:u .* grew by [0-9]" comment.md &&
-			grep "^| $language: instructions:u: " comment.md | head -n 1 | grep -q "$function" ||
+			grep -q "$function" < <(grep -m 1 "^| $language: instructions:u: " comment.md) ||
 			missed+="$language: $(cat comment.md)"
 	done <<<"$functions"
 done

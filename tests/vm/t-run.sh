@@ -126,7 +126,7 @@ t_dry_run() {
 	same dry-run-signal $? 143
 	"$vpmu" run --dry-run --qemu-arg -nosuch -- true | timeout 120 sh 2>err
 	same dry-run-no-qemu "$? $(grep -c 'nosuch: invalid option' err)" '125 1'
-	if ! "$vpmu" qemu --version | grep -q '(vpmu)' || ! command -v perf >/dev/null; then
+	if ! grep -q '(vpmu)' < <("$vpmu" qemu --version) || ! command -v perf >/dev/null; then
 		skip dry-run-count 'VPMU_QEMU has no PMU, or there is no perf'
 		return
 	fi
@@ -406,7 +406,7 @@ t_perf() {
 # The guest's counters, if our QEMU is in use.
 t_counters() {
 	local out
-	if ! "$vpmu" qemu --version | grep -q '(vpmu)'; then
+	if ! grep -q '(vpmu)' < <("$vpmu" qemu --version); then
 		skip counters "VPMU_QEMU has no PMU"
 		return
 	fi
@@ -539,7 +539,7 @@ t_qemu_arg() {
 # the run fails.
 t_monitor() {
 	local out real=${VPMU_QEMU:-$("$root/qemu/build" --print)}
-	if ! "$vpmu" qemu --version | grep -q '(vpmu)' || [ ! -d "$real" ]; then
+	if ! grep -q '(vpmu)' < <("$vpmu" qemu --version) || [ ! -d "$real" ]; then
 		skip monitor "VPMU_QEMU is not the prefix of a QEMU that has a PMU"
 		return
 	fi
