@@ -453,6 +453,21 @@ records_contention() {
 	unload
 }
 
+# Records of PEBS are KVM's own to give, to guests that have not asked for the module's PMU, which
+# has none and does not say otherwise.
+# shellcheck disable=SC2016 # L2's
+t_precise() {
+	load
+	mv /dev/vpmu_kvm /dev/elsewhere
+	arch precise/own --cpu host,migratable=off --memory 512M -- "$VPMU_ROOT/tests/guest/precise" --format 40 \
+		"$programs/sample" "$programs/precise"
+	mv /dev/elsewhere /dev/vpmu_kvm
+	arch precise/ours --cpu host,migratable=off -- sh -c 'said=$(perf record -o data -e instructions:up "$1" 2>&1)
+		case $said in *"support sampling"*) echo "ok refused" ;; *) echo "not ok refused: $said" ;; esac' sh "$demo"
+	nothing_left precise
+	unload
+}
+
 # Slots and their classes, from groups that the VMM lends, on an L1 with a modelled CPU.
 t_lent() {
 	load

@@ -57,6 +57,26 @@ guest_told() {
 		shown told-record-before)"
 	case_of 'guest/lost samples' "$(grep -q LOST_SAMPLES told-record || shown told-record)"
 }
+# Intel's KVM has no PEBS for fixed counters, where Linux wants instructions:ppp. "precise OPTION..."
+# says which samples perf in an L2 with these options has of that, and with as much precision as
+# there is.
+precise() {
+	# shellcheck disable=SC2016 # L2's
+	l2_run precise.log --pmu arch --cpu host,migratable=off --memory 512M --root "$@" -- sh -c 'for precision in ppp P; do
+		perf record -q -o data -c 9999 -e "instructions:u$precision" "$1" >/dev/null 2>&1 ||
+			{ echo "$precision refused"; continue; }
+		echo "$precision at $(perf script -i data -F ip | sort | uniq -c | xargs)"
+		done' sh "$VPMU_BUILD/guest/sample" 2>precise.err | paste -sd,
+}
+guest_precise() {
+	local instruction series debian
+	instruction=$(nm "$VPMU_BUILD/guest/sample" | sed -n 's/ T instruction$//p')
+	instruction=$(printf '%x' $((0x$instruction - 2)))
+	series=$(precise --kernel "$kernel/vmlinux" --modules "$kernel/modules")
+	case_of precise "$([[ $series =~ ^"ppp refused,P at "[0-9]+" $instruction"$ ]] || echo "$series")"
+	debian=$(precise --kernel trixie-backports)
+	case_of 'precise without the series' "$([ "$debian" = 'ppp at ,P at ' ] || echo "it has $debian")"
+}
 exact() {
 	[ "$(grep -c -E '^(41020005|9007001),.*,100.00,' "$1")" = 2 ] || shown "$1"
 }
@@ -69,4 +89,5 @@ if [ -z "$kernel" ]; then
 else
 	case_of tells "$(! grep ' told.* # SKIP ' contention.tap && grep -q '^ok .* told' contention.tap || grep told contention.tap)"
 	guest_told
+	! grep -q '(SapphireRapids)' /proc/cpuinfo || guest_precise
 fi

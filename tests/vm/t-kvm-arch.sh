@@ -83,6 +83,12 @@ topdown() {
 	UARCH=on round intel "$1" "$2" 0 0 lent topdown
 }
 
+# precise PARAMETERS: of a CPU and a kernel whose KVM lets guests have PEBS.
+precise() {
+	[[ ${CASES:-precise} == *precise* ]] || return
+	CPU=SapphireRapids round intel trixie-backports "$1" 0 0 precise
+}
+
 if [ -z "${SOAK:-}" ]; then
 	# shellcheck disable=SC2086 # words are meant
 	round amd bookworm panic_on_warn=1 1000 3 ${CASES:-vmm tool property guest lost told contention}
@@ -98,13 +104,14 @@ if [[ ${CASES:-others} == *others* ]]; then
 	[ "${CASES:-}" != others ] || exit 0
 fi
 strict='kfence.sample_interval=1 slub_debug=FZPU panic_on_warn=1'
-[[ ${CASES:-} =~ ^(mediated|records|topdown)$ ]] || for maker in amd intel; do
+[[ ${CASES:-} =~ ^(mediated|precise|records|topdown)$ ]] || for maker in amd intel; do
 	for suite in ${SUITES:-bookworm bookworm-backports trixie-backports}; do
 		# shellcheck disable=SC2086 # words are meant
 		round $maker "$suite" "$strict" 100000 50 ${CASES:-$all}
 	done
 done
 mediated "$strict"
+precise "$strict"
 for suite in ${SUITES:-bookworm bookworm-backports trixie-backports}; do
 	records "$suite" "$strict"
 	topdown "$suite" "$strict"

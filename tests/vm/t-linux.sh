@@ -16,6 +16,7 @@ work=$(mktemp -d "$TMPDIR/linux.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 build_contention contention
+build_programs
 if ! kernel=${SERIES_KERNEL:-$("$VPMU_ROOT/tests/kernel/build" 7.3 series 2>log)}; then
 	tail -n 5 log
 	echo "not ok linux: $(tail -n 1 log)"
