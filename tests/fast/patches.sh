@@ -49,6 +49,11 @@ for series in qemu/patches/*/; do
 	done
 done | report 'series of patches'
 
+# checkpatch.pl asks for an entry in MAINTAINERS for each new file. This directory has one.
+asks_for_entry() { # PATCH
+	awk '/^--- / { added = $2 == "/dev/null" } /^\+\+\+ b/ && added { print $2 }' "$1" | grep -v '^b/tests/tcg/x86_64/'
+}
+
 tarball=$(printf '%s\n' "$cache"/src/qemu_*.orig.tar.xz | sort -V | tail -n 1)
 if [ ! -e "$tarball" ]; then
 	echo "skip checkpatch: $cache/src has no QEMU source; needed: make qemu"
@@ -57,7 +62,8 @@ elif ! tar -xJOf "$tarball" --occurrence=1 --wildcards --no-wildcards-match-slas
 	echo "not ok checkpatch: ${tarball##*/} has no scripts/checkpatch.pl"
 else
 	for patch in "${patches[@]}"; do
-		perl "$work/checkpatch.pl" --no-tree -q --terse "$patch" 2>&1 |
-			grep -v '^total: 0 errors, 0 warnings' || true
+		ignored='^total: '
+		asks_for_entry "$patch" >"$work/added" || ignored+='|WARNING: added, moved or deleted file'
+		perl "$work/checkpatch.pl" --no-tree -q --terse "$patch" 2>&1 | grep -vE "$ignored" || true
 	done | report checkpatch
 fi
