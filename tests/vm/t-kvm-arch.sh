@@ -83,8 +83,8 @@ topdown() {
 	UARCH=on round intel "$1" "$2" 0 0 lent topdown
 }
 
-# precise PARAMETERS: of a CPU and a kernel whose KVM lets guests have PEBS.
-precise() {
+# It takes this CPU and kernel for KVM to let guests have PEBS.
+precise() { # PARAMETERS
 	[[ ${CASES:-precise} == *precise* ]] || return
 	CPU=SapphireRapids round intel trixie-backports "$1" 0 0 precise
 }
