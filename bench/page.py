@@ -167,22 +167,25 @@ def switching(row):
 
 
 def kvm(report):
+    whole = "machine" in report
     for rig in report["kvm"]:
-        yield from kvm_of(rig)
+        # Such a part can be newer than the page.
+        by = ", bench/run --only-kvm" if whole and rig["commit"] != report["machine"]["commit"] else ""
+        yield from kvm_of(rig, by)
 
 
-def kvm_of(rig):
+def kvm_of(rig, by):
     result, where = rig["switches"], f"On a real KVM ({rig['kernel']}, {rig['cpu']})"
     first = next(iter(result.values()))
     header = ["PMU", *columns(first)]
-    for what, title, digits in (("exits", "exits for each context switch", 2),
-                                ("instructions", "the host's instructions for each", 0)):
+    for what, title, unit, digits in (("exits", "exits for each context switch", 1, 2),
+                                      ("instructions", "thousands of the host's instructions for each", 1000, 1)):
         # If fewer than every second switch exits, the exits are the timers', and no base
         # of a ratio.
         yield (f"{where}, {title}",
                "Between two tasks, counted; in brackets the ratio to KVM's own vPMU. "
-               f"vpmu {rig['commit']}.", header,
-               [[name, *(f"{r[what]:.{digits}f}" +
+               f"vpmu {rig['commit']}{by}.", header,
+               [[name, *(f"{r[what] / unit:.{digits}f}" +
                          (f" ({r[what] / b[what]:.2f})" if b["exits"] > 0.5 else "")
                          for r, b in zip(row, first))] for name, row in result.items()])
     rows = []
