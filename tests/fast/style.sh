@@ -49,6 +49,11 @@ grep -nE '[[:blank:]]+$' "${code[@]}" "${scripts[@]}" 2>/dev/null | report trail
 grep -nE '^[[:blank:]]*#[[:blank:]]*if 0|\b(TO''DO|FIX''ME|X''XX)\b' "${code[@]}" "${scripts[@]}" 2>/dev/null |
 	report leftovers
 
+# Nothing that was built is in the repository.
+git ls-files -z | while IFS= read -r -d '' f; do
+	[ ! -f "$f" ] || [ "$(head -c 4 "$f" | tr -d '\0')" != $'\x7fELF' ] || echo "$f: an ELF file"
+done | report 'no built files'
+
 # grep -q ends at the first match; whatever writes to it then may end by SIGPIPE, which pipefail
 # makes the status: now and then, something that was found is missing.
 mapfile -t strict < <(grep -l '^set .*pipefail' "${scripts[@]}")

@@ -62,6 +62,7 @@ guest_told() {
 # there is: a record is lost where perf switches tasks, so it tries again for all 30.
 precise() {
 	cat >precise.sh <<-'END'
+	# A period of 99999 gives 30 samples, which are below perf's limits on a slow machine, too.
 	for precision in ppp P; do
 		found=' refused'
 		for turn in 1 2 3 4 5; do
