@@ -314,7 +314,7 @@ static struct verdict judge(const struct pmc *now, const struct pmc *before)
 	return v;
 }
 
-/* How often the branch records were lost; a loss that goes on counts, too. */
+/* Count the losses of branch records; one that goes on counts, too. */
 static uint32_t records_losses(const struct cpu *cpu)
 {
 	uint32_t changes = (cpu->records >> 32) - (cpu->records_before >> 32);

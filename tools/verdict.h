@@ -8,7 +8,7 @@
 #include "counts.h"
 #include "growth.h"
 
-/* What the verbs that compare have in common; a NULL is an option that is not given. */
+/* The verbs that compare have this in common; a NULL is an option that is not given. */
 struct verdict_options {
 	const char *allow, *markdown, *json, *junit;
 	bool github;

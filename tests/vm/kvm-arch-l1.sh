@@ -367,7 +367,7 @@ objects() {
 	done
 }
 as_at_load() { objects >memory-now; cmp -s memory-at-load memory-now; }
-# What loading made for a while is freed later, by RCU: two looks in a row find the same.
+# RCU frees later what loading made for a while: two looks in a row find the same.
 settled() { mv memory-now memory-at-load && as_at_load; }
 
 # The last VM to go leaves not a byte behind.
