@@ -518,15 +518,20 @@ static unsigned int arch_row_of(uint32_t msr)
 	return (msr ^ msr >> 12) % ARCH_ROWS;
 }
 
+/* It is a function of its own, so that arch_msr_find() need not save registers for it. */
+static __attribute__((__noinline__)) const struct arch_msr *
+arch_msr_search(const struct vpmu_arch *v, uint32_t msr)
+{
+	const struct arch_msr *row = &arch_msrs[arch_row_search(msr)];
+
+	return arch_row_has(row, msr) && v->known >> row->has & 1 ? row : NULL;
+}
+
 static const struct arch_msr *arch_msr_find(const struct vpmu_arch *v, uint32_t msr)
 {
-	size_t row = vpmu_atomic_read(&v->row[arch_row_of(msr)]);
+	const struct arch_msr *row = vpmu_atomic_read(&v->row[arch_row_of(msr)]);
 
-	if (!arch_row_has(&arch_msrs[row], msr))
-		row = arch_row_search(msr);
-	if (!arch_row_has(&arch_msrs[row], msr) || !(v->known >> arch_msrs[row].has & 1))
-		return NULL;
-	return &arch_msrs[row];
+	return row && arch_row_has(row, msr) ? row : arch_msr_search(v, msr);
 }
 
 /* This is arch_msr_find(), and saves its next search for @msr. */
@@ -535,7 +540,7 @@ static const struct arch_msr *arch_msr_access(struct vpmu_arch *v, uint32_t msr)
 	const struct arch_msr *row = arch_msr_find(v, msr);
 
 	if (row)
-		vpmu_atomic_put(&v->row[arch_row_of(msr)], (uint8_t)(row - arch_msrs));
+		vpmu_atomic_put(&v->row[arch_row_of(msr)], row);
 	return row;
 }
 

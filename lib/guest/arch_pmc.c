@@ -269,8 +269,8 @@ static void pmc_release_set(struct vpmu_arch *v, uint32_t pmcs)
 {
 	unsigned int pmc;
 
-	for (pmc = 0; pmc < v->n_pmc; pmc++)
-		if (pmcs & 1u << pmc)
+	for (pmc = 0; pmcs >> pmc; pmc++)
+		if (pmcs >> pmc & 1)
 			pmc_release(v, pmc);
 }
 
@@ -297,14 +297,14 @@ static uint32_t pmc_gates(const struct vpmu_arch *v)
 static void pmc_plan_make(const struct vpmu_arch *v, const struct arch_marks *marks,
 			  struct pmc_plan *p)
 {
-	uint32_t marked = marks->pmcs, kept, retry;
+	uint32_t marked = marks->pmcs, kept, more, retry;
 	unsigned int pmc;
 
-	memset(p, 0, sizeof(*p));
+	vpmu_assert(!(marked >> v->n_pmc));
 	p->release = marks->renew & v->made;
 	p->own = v->own & ~marked;
 	p->filtered = v->filtered & ~marked;
-	for (pmc = 0; pmc < v->n_pmc; pmc++) {
+	for (pmc = 0; marked >> pmc; pmc++) {
 		uint32_t bit = 1u << pmc;
 
 		if (!(marked & bit))
@@ -323,21 +323,23 @@ static void pmc_plan_make(const struct vpmu_arch *v, const struct arch_marks *ma
 	p->start = (p->start | retry | p->make) & p->on & (kept | p->make);
 	p->moves = p->make | p->stop | p->start || p->on != v->loss.on ||
 		   (!p->own && v->loss.held);
-	for (pmc = 0; pmc < v->n_pmc; pmc++)
-		if (p->make & ~marked & 1u << pmc)
+	more = p->make & ~marked;
+	for (pmc = 0; more >> pmc; pmc++)
+		if (more >> pmc & 1)
 			pmc_want(v, pmc, &p->want[pmc]);
 }
 
 static void pmc_plan_apply(struct vpmu_arch *v, const struct pmc_plan *p)
 {
 	const struct vpmu_provider_ops *ops = v->provider->ops;
+	uint32_t all = p->stop | p->make | p->start;
 	unsigned int pmc;
 
 	pmc_release_set(v, p->release);
 	if (!p->moves)
 		return;
 	arch_loss_clock(v);
-	for (pmc = 0; pmc < v->n_pmc; pmc++) {
+	for (pmc = 0; all >> pmc; pmc++) {
 		uint32_t bit = 1u << pmc;
 
 		if (p->stop & bit)
