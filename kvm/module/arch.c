@@ -324,7 +324,7 @@ static void vk_note_paging(struct vk_vcpu *c)
 static void vk_heed_init(struct vk_vcpu *c)
 {
 	lockdep_assert_held(&c->perf.lock);
-	if (xchg(&c->init, false))
+	if (READ_ONCE(c->init) && xchg(&c->init, false))
 		vpmu_arch_reset(c->arch, true);
 }
 

@@ -64,7 +64,7 @@ static bool vk_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *e
 /* The vCPU stays: its thread, or a VMM's that has its mutex, is in KVM. */
 static struct vk_vcpu *vk_on_vcpu(struct pt_regs *regs)
 {
-	return regs ? vk_arch_find((struct kvm_vcpu *)regs->di) : NULL;
+	return vk_arch_find((struct kvm_vcpu *)regs->di);
 }
 
 static bool vk_is_ours(struct vk_vcpu *c, u32 msr)
@@ -80,7 +80,7 @@ static bool vk_is_ours(struct vk_vcpu *c, u32 msr)
 static void notrace vk_on_reset(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 	struct vk_vcpu *c = vk_on_vcpu(regs);
 
 	if (!c || !(u8)regs->si)
@@ -93,7 +93,7 @@ static void notrace vk_on_reset(unsigned long ip, unsigned long parent, struct f
 static void notrace vk_on_retired(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				  struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 	struct vk_vcpu *c = vk_on_vcpu(regs);
 
 	if (c)
@@ -104,7 +104,7 @@ static void notrace vk_on_retired(unsigned long ip, unsigned long parent, struct
 static void notrace vk_on_retired_branch(unsigned long ip, unsigned long parent,
 					 struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
-	struct vk_vcpu *c = vk_on_vcpu(ftrace_get_regs(fregs));
+	struct vk_vcpu *c = vk_on_vcpu(vk_regs(fregs));
 
 	if (c)
 		vk_arch_emulated(c, true);
@@ -117,7 +117,7 @@ static void notrace vk_on_retired_branch(unsigned long ip, unsigned long parent,
 static void notrace vk_on_rdpmc(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 
 	if (vk_on_vcpu(regs) && (u32)regs->si - VK_VMWARE_PMCS > 2)
 		regs->ip = (unsigned long)vk_rdpmc;
@@ -126,34 +126,34 @@ static void notrace vk_on_rdpmc(unsigned long ip, unsigned long parent, struct f
 static void notrace vk_on_set(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 			      struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 
-	if (regs && vk_is_ours(vk_on_vcpu(regs), ((struct msr_data *)regs->si)->index))
+	if (vk_is_ours(vk_on_vcpu(regs), ((struct msr_data *)regs->si)->index))
 		regs->ip = (unsigned long)vk_set_msr;
 }
 
 static void notrace vk_on_get(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 			      struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 
-	if (regs && vk_is_ours(vk_on_vcpu(regs), ((struct msr_data *)regs->si)->index))
+	if (vk_is_ours(vk_on_vcpu(regs), ((struct msr_data *)regs->si)->index))
 		regs->ip = (unsigned long)vk_get_msr;
 }
 
 static void notrace vk_on_is_valid(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				   struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 
-	if (regs && vk_is_ours(vk_on_vcpu(regs), (u32)regs->si))
+	if (vk_is_ours(vk_on_vcpu(regs), (u32)regs->si))
 		regs->ip = (unsigned long)vk_is_valid_msr;
 }
 
 static void notrace vk_on_cpuid(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 
 	if (!within_module(parent, THIS_MODULE) && vk_on_vcpu(regs))
 		regs->ip = (unsigned long)vk_cpuid;

@@ -191,18 +191,18 @@ static bool vk_is_ours(struct pt_regs *regs, unsigned long parent)
 static void notrace vk_on_get(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 			      struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 
-	if (regs && vk_is_ours(regs, parent))
+	if (vk_is_ours(regs, parent))
 		regs->ip = (unsigned long)vk_get_msr;
 }
 
 static void notrace vk_on_set(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 			      struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 
-	if (regs && vk_is_ours(regs, parent))
+	if (vk_is_ours(regs, parent))
 		regs->ip = (unsigned long)vk_set_msr;
 }
 

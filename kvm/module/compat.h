@@ -11,8 +11,8 @@
 #if !IS_ENABLED(CONFIG_KVM)
 #error "vpmu_kvm needs a kernel with KVM"
 #endif
-#ifndef CONFIG_DYNAMIC_FTRACE_WITH_REGS
-#error "vpmu_kvm needs a kernel with CONFIG_DYNAMIC_FTRACE_WITH_REGS"
+#ifndef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
+#error "vpmu_kvm needs a kernel with CONFIG_DYNAMIC_FTRACE_WITH_ARGS"
 #endif
 #ifndef CONFIG_PERF_EVENTS
 #error "vpmu_kvm needs a kernel with CONFIG_PERF_EVENTS"

@@ -99,10 +99,10 @@ static bool vk_may_call(const struct kvm_vcpu *vcpu)
 static void notrace vk_on_hypercall(unsigned long ip, unsigned long parent,
 				    struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	struct kvm_vcpu *vcpu = regs ? (struct kvm_vcpu *)regs->di : NULL;
+	struct pt_regs *regs = vk_regs(fregs);
+	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)regs->di;
 
-	if (!vcpu || within_module(parent, THIS_MODULE) ||
+	if (within_module(parent, THIS_MODULE) ||
 	    (u32)vcpu->arch.regs[VCPU_REGS_RAX] != VPMU_PV_HYPERCALL || !vk_may_call(vcpu))
 		return;
 	if (vk_enter())
@@ -114,11 +114,9 @@ static void notrace vk_on_hypercall(unsigned long ip, unsigned long parent,
 static void notrace vk_on_event(unsigned long ip, unsigned long parent,
 				struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = vk_regs(fregs);
 	bool due;
 
-	if (!regs)
-		return;
 	preempt_disable_notrace();
 	due = vk_due((struct kvm_vcpu *)regs->di);
 	preempt_enable_notrace();
@@ -129,22 +127,15 @@ static void notrace vk_on_event(unsigned long ip, unsigned long parent,
 static void notrace vk_on_run(unsigned long ip, unsigned long parent,
 			      struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-
-	if (!regs)
-		return;
 	preempt_disable_notrace();
-	vk_run((struct kvm_vcpu *)regs->di);
+	vk_run((struct kvm_vcpu *)vk_regs(fregs)->di);
 	preempt_enable_notrace();
 }
 
 static void notrace vk_on_destroy(unsigned long ip, unsigned long parent,
 				  struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-
-	if (regs)
-		vk_vm_gone((struct kvm *)regs->di);
+	vk_vm_gone((struct kvm *)vk_regs(fregs)->di);
 }
 
 enum { VK_DESTROY, VK_EVENT, VK_RUN, VK_HYPERCALL };

@@ -14,11 +14,23 @@ struct vk_hook {
 };
 
 /* The callback only looks, or it may redirect the call to a function of the same type. */
-#define VK_WATCHES	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT)
 #define VK_WATCH(function, params, callback) \
-	{ (function), (params), (callback), VK_WATCHES }
+	{ (function), (params), (callback), FTRACE_OPS_FL_PERMANENT }
 #define VK_REDIRECT(function, params, callback) \
-	{ (function), (params), (callback), VK_WATCHES | FTRACE_OPS_FL_IPMODIFY }
+	{ (function), (params), (callback), FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_IPMODIFY }
+
+/*
+ * In a callback: the arguments of KVM's function and the instruction pointer, which may be changed.
+ * Ftrace has not saved other registers, which would take half as long again.
+ */
+static inline struct pt_regs *vk_regs(struct ftrace_regs *fregs)
+{
+#ifdef arch_ftrace_regs /* since 6.13 */
+	return &arch_ftrace_regs(fregs)->regs;
+#else
+	return &fregs->regs;
+#endif
+}
 
 /**
  * Register hooks in the table's order. Returns 0, or a negative errno after a pr_err; then

@@ -49,6 +49,8 @@ struct vk_event {
 	/* Rest of the first period of pe, once it is created; 0: a whole period. */
 	u64 left;
 	u64 count;                   /* count of the perf events before pe */
+	u64 counted;                 /* by pe, as of the last read */
+	bool still;                  /* pe, not lent, is disabled since that read or longer */
 	bool enabled;
 	/* Takes a counter of its VM's share, else one of those beyond the shares. */
 	bool own;
@@ -280,6 +282,8 @@ static int vk_make(struct vk_perf *p, struct vk_event *e)
 		local64_set(&pe->hw.period_left, max_t(s64, e->left - e->debt, 1));
 	e->debt = 0;
 	e->pe = pe;
+	e->counted = 0;
+	e->still = true;
 	return 0;
 }
 
@@ -393,6 +397,7 @@ static void vk_take_emulated(struct vk_perf *p, struct vk_event *e)
 	e->debt += n;
 }
 
+/* A guest reads an event most often while that is disabled: perf need not be asked then. */
 static uint64_t vk_read(struct vpmu_event *ev)
 {
 	struct vk_event *e = vk_event_of(ev);
@@ -402,18 +407,58 @@ static uint64_t vk_read(struct vpmu_event *ev)
 		return e->count + e->emulated_count;
 	if (e->loan)
 		return e->count + vk_loan_slots(e) - e->slots;
-	return e->count + e->emulated_count +
-	       perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
+	if (!e->still)
+		e->counted = perf_event_read_value(e->pe, &e->enabled_ns, &e->running_ns);
+	return e->count + e->emulated_count + e->counted;
+}
+
+/* Disable pe and read it. Perf changes the times of a disabled event as little as its count. */
+static void vk_pause(struct vk_event *e)
+{
+	if (e->loan) {
+		perf_event_disable(e->pe);
+		(void)vk_loan_slots(e);
+	} else if (!e->still) {
+		e->counted = perf_event_pause(e->pe, false);
+		e->enabled_ns = e->pe->total_time_enabled;
+		e->running_ns = e->pe->total_time_running;
+		e->still = true;
+	}
+}
+
+static void vk_resume(struct vk_event *e)
+{
+	e->still = false;
+	perf_event_enable(e->pe);
+}
+
+static void vk_tick(struct vk_perf *p)
+{
+	u64 enabled, running;
+
+	p->ticked = true;
+	if (!p->clock)
+		return;
+	perf_event_read_value(p->clock, &enabled, &running);
+	p->now = p->before + enabled;
+}
+
+/* Most batches need no time: the first use of it in a batch looks at the clock. */
+static u64 vk_now(struct vk_perf *p)
+{
+	if (!p->ticked)
+		vk_tick(p);
+	return p->now;
 }
 
 /*
  * Time that the event has run since it was enabled, as of the last read. Perf's time
  * enabled ends when the event is in error.
  */
-static u64 vk_ran(const struct vk_perf *p, const struct vk_event *e, bool error)
+static u64 vk_ran(struct vk_perf *p, const struct vk_event *e, bool error)
 {
 	u64 enabled = e->enabled_ns - e->enabled_base, running = e->running_ns - e->running_base;
-	u64 all = p->now - e->since, lost = enabled - running;
+	u64 all = vk_now(p) - e->since, lost = enabled - running;
 
 	if (error)
 		return min(all, running);
@@ -443,8 +488,7 @@ static void vk_disable(struct vpmu_event *ev)
 		return;
 	vk_take_emulated(p, e);
 	if (e->pe)
-		perf_event_disable(e->pe);
-	vk_read(ev);
+		vk_pause(e);
 	e->ran += vk_ran(p, e, error);
 	e->enabled = false;
 	p->n_enabled--;
@@ -467,10 +511,10 @@ static void vk_go(struct vk_perf *p, struct vk_event *e)
 	vk_read(&e->head);
 	e->enabled_base = e->enabled_ns;
 	e->running_base = e->running_ns;
-	e->since = p->now;
+	e->since = vk_now(p);
 	vk_note_near(p, e);
 	if (e->pe)
-		perf_event_enable(e->pe);
+		vk_resume(e);
 }
 
 static int vk_enable(struct vpmu_event *ev)
@@ -527,22 +571,12 @@ static void vk_release(struct vpmu_event *ev)
 	vk_put_counter(vk_vm_of_perf(vk_perf_of(ev->provider)), e);
 }
 
-static void vk_tick(struct vk_perf *p)
-{
-	u64 enabled, running;
-
-	if (!p->clock)
-		return;
-	perf_event_read_value(p->clock, &enabled, &running);
-	p->now = p->before + enabled;
-}
-
 static void vk_begin(struct vpmu_provider *provider)
 {
 	struct vk_perf *p = vk_perf_of(provider);
 
 	if (!p->depth++)
-		vk_tick(p);
+		p->ticked = false;
 }
 
 static int vk_commit(struct vpmu_provider *provider)
@@ -555,7 +589,7 @@ static uint64_t vk_clock(struct vpmu_provider *provider, bool hold)
 {
 	struct vk_perf *p = vk_perf_of(provider);
 
-	if (!p->depth)
+	if (!p->depth || !p->ticked)
 		vk_tick(p);
 	if (hold == p->held)
 		return p->now;
@@ -741,14 +775,14 @@ static void vk_unmake(struct vk_perf *p, struct vk_event *e)
 	bool error = vk_state(&e->head) == VPMU_EVENT_ERROR;
 
 	vk_take_emulated(p, e);
-	perf_event_disable(e->pe);
+	vk_pause(e);
 	e->count = vk_read(&e->head);
 	e->emulated_count = 0;
 	if (e->loan)
 		vk_turn_classes(e);
 	if (e->enabled) {
 		e->ran += vk_ran(p, e, error);
-		e->since = p->now;
+		e->since = vk_now(p);
 	}
 	if (e->attr.period && !e->loan)
 		e->left = max_t(s64, local64_read(&e->pe->hw.period_left) - (s64)e->debt, 1);

@@ -81,8 +81,9 @@ struct vk_perf {
 	struct perf_event *clock;    /* counts nothing; its time enabled is the clock */
 	bool held;                   /* the clock runs */
 	u64 before;                  /* time of the clocks before this one */
-	u64 now;                     /* clock as of the batch's begin: it stands still in a batch */
+	u64 now;                     /* clock as of the last look: it stands still in a batch */
 	unsigned int depth;          /* nesting depth of batches */
+	bool ticked;                 /* this batch has looked at the clock */
 	unsigned int n_enabled;
 	struct list_head events;     /* struct vk_event */
 	struct list_head loans;      /* struct vk_loan; they stay as long as the vCPU */
