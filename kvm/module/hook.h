@@ -21,7 +21,7 @@ struct vk_hook {
 
 /*
  * In a callback: the arguments of KVM's function and the instruction pointer, which may be changed.
- * Ftrace has not saved other registers, which would take half as long again.
+ * The other registers are not there: to have ftrace save all of them makes each call dearer.
  */
 static inline struct pt_regs *vk_regs(struct ftrace_regs *fregs)
 {

@@ -52,7 +52,8 @@ struct vpmu_arch {
 	uint8_t has[ARCH_HAS_COUNT];
 	uint64_t known;         /* kinds of registers, by enum arch_has, that fault
 				   where they are not offered */
-	/* Rows of arch_msr.c's table that were accessed last; atomics only, any thread reads. */
+	/* Rows of arch_msr.c's table that were accessed last, each in @known, which stays as it
+	   is from init on; atomics only, any thread reads. */
 	const struct arch_msr *row[ARCH_ROWS];
 	bool svm;               /* GuestOnly and HostOnly exist */
 	bool pmi_mask;          /* a PMI masks LVTPC */
