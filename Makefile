@@ -7,7 +7,7 @@ TESTS ?=
 KUT ?=
 KERNEL ?=
 export VPMU_BUILD := $(abspath $(BUILD))
-# make ... QEMU=10.2: another release of qemu/VERSION. Others' QEMU in the environment is a program.
+# make ... QEMU=10.0: another release of qemu/VERSION. Others' QEMU in the environment is a program.
 ifeq ($(origin QEMU),command line)
 export VPMU_QEMU_RELEASE := $(QEMU)
 endif
@@ -125,7 +125,7 @@ help:
 	@echo 'make coverage     the coverage of lib/ by the unit tests'
 	@echo 'make bench        the cost of counting, beside the peers, and a page of it in $(BUILD)/bench/'
 	@echo 'make fuzz         random accesses against the reference model'
-	@echo 'make qemu         our QEMU, into the cache; here and above QEMU=10.2: that release of it'
+	@echo 'make qemu         our QEMU, into the cache; here and above QEMU=10.0: that release of it'
 	@echo 'make modules      the kernel modules'
 	@echo 'make install      install to DESTDIR and the prefix that meson setup was given'
 	@echo 'make bundle       vpmu with all that it needs, for any Linux, in $(BUILD)/bundle/'
