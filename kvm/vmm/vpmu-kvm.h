@@ -124,7 +124,7 @@ void vpmu_kvm_vm_reset(struct vpmu_kvm_vm *vm);
 int vpmu_kvm_vcpu_new(struct vpmu_kvm_vm *vm, uint32_t number, int vcpu_fd, struct kvm_run *run,
 		      struct vpmu_kvm_vcpu **vcpu);
 
-/** Free a vCPU, while no other vCPU of the VM runs. */
+/** Free a vCPU, while no other vCPU of the VM runs: on its own thread, or after that has ended. */
 void vpmu_kvm_vcpu_free(struct vpmu_kvm_vcpu *vcpu);
 
 /** RESET or INIT of a vCPU: its page is forgotten and its events are disabled. */

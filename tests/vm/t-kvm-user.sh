@@ -69,15 +69,19 @@ limits 25 "$rate"
 hostile=hostile
 [ "$vendor" = amd ] || hostile=hostile-intel
 # Between two doorbells, which KVM emulates, 1000 NOPs and two more instructions.
-status=0
-out=$(yes | timeout -k 5 $((300 + TURNS / 20)) "${bare[@]}" -serial stdio -smp 2 \
-	-kernel "$VPMU_BUILD/bare/$hostile" -append "seed=$SEED turns=$TURNS bell=1 known=1002" 2>&1) ||
-	status=$?
-grep -E '^(ok|not ok) ' <<<"$out"
-[[ $out != *"; 0 of the other vCPU"* ]] || echo 'not ok hostile: the other vCPU has not called'
-# Chance may leave none in a few hundred turns.
-[ "$TURNS" -lt 3000 ] || [[ $out != *"; 0 NMIs"* ]] || echo 'not ok hostile: it took no NMI'
-[ $status = 67 ] || echo "not ok hostile: QEMU's status is $status: $(tail -n 1 <<<"$out")"
+hostile() { # NAME TURNS COMMAND-LINE
+	local status=0 out
+	out=$(yes | timeout -k 5 $((300 + $2 / 20)) "${bare[@]}" -serial stdio -smp 2 \
+		-kernel "$VPMU_BUILD/bare/$hostile" -append "seed=$SEED turns=$2 bell=1 known=1002 $3" 2>&1) ||
+		status=$?
+	grep -E '^(ok|not ok) ' <<<"$out" | sed -E "s#^(ok|not ok) hostile#\1 $1#"
+	[[ $out != *"; 0 of the other vCPU"* ]] || echo "not ok $1: the other vCPU has not called"
+	# Chance may leave none in a few hundred turns.
+	[ "$2" -lt 3000 ] || [[ $out != *"; 0 NMIs"* ]] || echo "not ok $1: it took no NMI"
+	[ $status = 67 ] || echo "not ok $1: QEMU's status is $status: $(tail -n 1 <<<"$out")"
+}
+hostile hostile "$TURNS" ''
+hostile 'hostile, a vCPU goes' 1000 eject=1
 END
 
 # round NAME SUITE PARAMETERS: both storeys with SUITE's kernel.

@@ -25,6 +25,10 @@ bool x86_vpmu_kvm_realize(X86CPU *cpu, Error **errp);
  */
 int x86_vpmu_kvm_init(X86CPU *cpu, struct kvm_cpuid2 *cpuid,
                       uint32_t capacity);
+/*
+ * After the vCPU's thread has ended: on its own thread the one that waits for
+ * that, a vCPU's too, could not be paused
+ */
 void x86_vpmu_kvm_destroy(X86CPU *cpu);
 void x86_vpmu_kvm_reset(X86CPU *cpu);
 

@@ -200,17 +200,15 @@ int x86_vpmu_kvm_init(X86CPU *cpu, struct kvm_cpuid2 *cpuid, uint32_t capacity)
 
 void x86_vpmu_kvm_destroy(X86CPU *cpu)
 {
-    bool running = runstate_is_running();
+    bool paused;
 
     if (!cpu->vpmu_kvm) {
         return;
     }
-    if (running) {
-        pause_all_vcpus();
-    }
+    paused = vpmu_pv_pause(CPU(cpu));
     vpmu_kvm_vcpu_free(cpu->vpmu_kvm);
     cpu->vpmu_kvm = NULL;
-    if (running) {
+    if (paused) {
         resume_all_vcpus();
     }
 }

@@ -436,6 +436,9 @@ void x86_vpmu_unrealize(X86CPU *cpu)
 {
     X86VPMU *v = cpu->vpmu;
 
+    if (kvm_enabled()) {
+        x86_vpmu_kvm_destroy(cpu);
+    }
     if (!v) {
         return;
     }

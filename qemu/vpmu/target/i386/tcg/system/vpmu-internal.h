@@ -243,6 +243,11 @@ void vpmu_pv_state_unregister(VPMUPvState *s);
 /* Create the VM's part with the first vCPU, and this vCPU's part */
 bool vpmu_pv_attach(X86VPMU *v, struct vpmu_provider *provider, Error **errp);
 void vpmu_pv_detach(X86VPMU *v);
+/*
+ * When @gone is unplugged, after its thread has ended: let no vCPU run. Returns
+ * false if none did, else the caller resumes them. It gives up the BQL
+ */
+bool vpmu_pv_pause(CPUState *gone);
 /* Free the VM's part with its last vCPU */
 void vpmu_pv_vm_free(VPMUVm *vm);
 VPMUCall vpmu_pv_call(const struct vpmu_hypercall *call);

@@ -404,15 +404,27 @@ bool vpmu_pv_attach(X86VPMU *v, struct vpmu_provider *provider, Error **errp)
     return true;
 }
 
+bool vpmu_pv_pause(CPUState *gone)
+{
+    if (!runstate_is_running()) {
+        return false;
+    }
+    /*
+     * Its thread has ended, from 10.2 on without a word that it stopped, and
+     * must not get a signal
+     */
+    gone->stopped = true;
+    gone->thread_kicked = true;
+    pause_all_vcpus();
+    return true;
+}
+
 void vpmu_pv_detach(X86VPMU *v)
 {
-    bool running = runstate_is_running();
+    bool paused = vpmu_pv_pause(CPU(v->cpu));
 
-    if (running) {
-        pause_all_vcpus();
-    }
     vpmu_pv_fini(v->pv);
-    if (running) {
+    if (paused) {
         resume_all_vcpus();
     }
     g_free(v->pv);
