@@ -540,9 +540,6 @@ bool x86_vpmu_exec_boundary(CPUState *cs)
     x86_vpmu_boundary(env);
     if (v && v->record_awaited) {
         v->record_awaited = false;
-        if (env->vmx.guest) {
-            vmx_check_record(env);
-        }
     }
     if (cs->tcg_cflags & ~cflags & CF_TARGET_2) {
         vpmu_hold_interrupts(cs);
@@ -646,9 +643,6 @@ int x86_vpmu_int_bank(CPUX86State *env)
 
     if (!env->exception_is_int || !(env->hflags & HF_VPMU_MASK)) {
         return -1;
-    }
-    if (env->vmx.guest) {
-        return env->vmx.vectoring ? -1 : X86_VPMU_BANK(env->hflags);
     }
     if ((env->hflags & HF_GUEST_MASK) &&
         (x86_ldl_phys(env_cpu(env), field) & SVM_EVTINJ_VALID)) {
