@@ -49,8 +49,8 @@ have() { # DIR...: the cache has these builds, and nothing else
 		chmod +x "$dir/bin/qemu-system-x86_64"
 	done
 }
-# It prints DIR, or fails if that is ''; its messages have WORDS, or there are none; and the mirror has
-# been asked so many times since have.
+# qemu/build prints DIR, or fails if that is ''; its messages have WORDS, or there are none if those
+# are ''; and the mirror has been asked ASKED times since the last call of have.
 gives() { # NAME DIR WORDS ASKED [OPTION]...
 	local name=$1 dir=$2 words=$3 asked=$4 out rc err
 	shift 4
