@@ -478,6 +478,16 @@ static uint64_t vk_running(struct vpmu_event *ev)
 	return e->seen;
 }
 
+/* Perf does not say when what is lent overflows. */
+static void vk_look_at_loan(struct vk_event *e)
+{
+	if (!e->loan || !e->enabled || !e->attr.period || vk_read(&e->head) < e->deadline)
+		return;
+	e->deadline += e->attr.period;
+	if (e->head.overflowed)
+		e->head.overflowed(&e->head);
+}
+
 static void vk_disable(struct vpmu_event *ev)
 {
 	struct vk_perf *p = vk_perf_of(ev->provider);
@@ -489,6 +499,7 @@ static void vk_disable(struct vpmu_event *ev)
 	vk_take_emulated(p, e);
 	if (e->pe)
 		vk_pause(e);
+	vk_look_at_loan(e);
 	e->ran += vk_ran(p, e, error);
 	e->enabled = false;
 	p->n_enabled--;
@@ -542,6 +553,7 @@ static void vk_arm(struct vpmu_event *ev, uint64_t left)
 	if (!e->attr.period)
 		return;
 	if (e->loan) {
+		vk_look_at_loan(e);
 		e->deadline = vk_read(ev) + left;
 		return;
 	}
@@ -641,16 +653,6 @@ static void vk_restart(struct vk_event *e)
 	perf_event_enable(e->pe);
 }
 
-/* Perf does not say when what is lent overflows. */
-static void vk_look_at_loan(struct vk_event *e)
-{
-	if (!e->enabled || !e->attr.period || vk_read(&e->head) < e->deadline)
-		return;
-	e->deadline += e->attr.period;
-	if (e->head.overflowed)
-		e->head.overflowed(&e->head);
-}
-
 void vk_perf_poll(struct vk_perf *p)
 {
 	struct vk_event *e;
@@ -660,8 +662,7 @@ void vk_perf_poll(struct vk_perf *p)
 
 		if (READ_ONCE(e->stopped))
 			vk_restart(e);
-		if (e->loan)
-			vk_look_at_loan(e);
+		vk_look_at_loan(e);
 		state = vk_state(&e->head);
 
 		if (!e->enabled || state == e->told)
@@ -776,6 +777,7 @@ static void vk_unmake(struct vk_perf *p, struct vk_event *e)
 
 	vk_take_emulated(p, e);
 	vk_pause(e);
+	vk_look_at_loan(e);
 	e->count = vk_read(&e->head);
 	e->emulated_count = 0;
 	if (e->loan)

@@ -204,6 +204,11 @@ static const char *lent_topdown(void)
 	CHECK(msr(v, VPMU_MSR_PERF_METRICS), 0x0102030405060708);
 	TRY(count_slots(v, USER | KERNEL, (1ull << 48) - 1000, turns));
 	CHECK(msr(v, STATUS) >> 35 & 1, 1);
+	/* Seldom is there a service between this overflow and the end of counting. */
+	CHECK(vmm_wrmsr(v, VPMU_MSR_GLOBAL_OVF_CTRL, 1ull << 35), 0);
+	CHECK(msr(v, STATUS), 0);
+	TRY(count_slots(v, USER | KERNEL, (1ull << 48) - 1000, 1000));
+	CHECK(msr(v, STATUS) >> 35 & 1, 1);
 	TRY(count_slots(&vm->vcpu[1], USER | KERNEL, 0, turns));
 	CHECK(msr(&vm->vcpu[1], SLOTS), 0);
 	CHECK(!msr(&vm->vcpu[1], LOSS_REASON(pmu->n + 3)), false);
