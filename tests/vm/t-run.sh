@@ -1012,7 +1012,7 @@ t_user() {
 	chmod -R a+rX qemu
 	out=$(cd home/w && HOME=$work/home XDG_CACHE_HOME='' VPMU_QEMU=$work/qemu \
 		setpriv --reuid="$id" --regid="$id" --groups 4000,4001 \
-		"$vpmu" run -- sh -c 'id -u; id -g; id -G; echo x >f; mkdir d; : >/tmp/x; cat /root/x 2>/dev/null || echo denied; stat -c %u f; grep Cap[EPB] /proc/self/status | sort -u -k2 | wc -l; ls /sys/kernel/tracing/events/sched/sched_switch/id' 2>&1)
+		"$vpmu" run -- sh -c 'id -u; id -g; id -G; echo x >f; mkdir d; : >"$(mktemp)"; cat /root/x 2>/dev/null || echo denied; stat -c %u f; grep Cap[EPB] /proc/self/status | sort -u -k2 | wc -l; ls /sys/kernel/tracing/events/sched/sched_switch/id' 2>&1)
 	same user "$out" $'4321\n4321\n4321 4000 4001\ndenied\n4321\n2\n/sys/kernel/tracing/events/sched/sched_switch/id'
 	same user-file "$(stat -c %u:%g:%s home/w/f)" "$id:$id:2"
 }
