@@ -6,6 +6,13 @@
  */
 #include "bare.h"
 
+#define TSC			0x10
+#define APIC_BASE		0x1b
+#define APIC_BASE_EXTD		0x400
+#define X2APIC_TIMER_COUNT	0x838
+#define X2APIC_TIMER_NOW	0x839
+#define CPUID_X2APIC		(1u << 21) /* 1:ECX */
+
 struct step {
 	uint64_t next, branch;
 };
@@ -419,6 +426,21 @@ static void find_version(void)
 	block_bad = 0xc0010230; /* a counter of the L3 */
 }
 
+/* With -icount, what looks at the clock begins a block, and RDMSR and WRMSR may. */
+static void check_clock(void)
+{
+	uint64_t before = rdmsr(TSC), after = rdmsr(TSC);
+	uint32_t a, b, c, d;
+
+	verdict(after >= before, "the TSC by RDMSR");
+	cpuid(1, &a, &b, &c, &d);
+	if (!(c & CPUID_X2APIC))
+		return;
+	wrmsr(APIC_BASE, rdmsr(APIC_BASE) | APIC_BASE_EXTD);
+	wrmsr(X2APIC_TIMER_COUNT, ~0u);
+	verdict(rdmsr(X2APIC_TIMER_NOW), "a timer by WRMSR");
+}
+
 int main(const char *line)
 {
 	find_version();
@@ -434,5 +456,6 @@ int main(const char *line)
 	check_hlt();
 	if (option(line, "cpus", 1) > 1)
 		check_init();
+	check_clock(); /* there is no way back from an x2APIC */
 	return 0x21;
 }
