@@ -24,8 +24,8 @@ static void loss_time(struct vpmu_arch *v, bool hold)
 }
 
 /*
- * The clock is held as long as events are, while a gate is closed too: a guest's
- * context switch must not change what is demanded. A claim to the branch records
+ * The clock is held as long as events are, while a gate is closed or the guest has disabled
+ * them, too: a guest's context switch must not change what is demanded. A claim to the branch records
  * holds it, too, so that the slice comes at which it is given back.
  */
 void arch_loss_clock(struct vpmu_arch *v)
@@ -37,7 +37,7 @@ void arch_loss_clock(struct vpmu_arch *v)
 	l->on = v->on;
 	if (!v->clock)
 		return;
-	loss_time(v, v->own != 0 || v->lbr.made);
+	loss_time(v, (v->own | v->made) != 0 || v->lbr.made);
 	for (pmc = 0; changed >> pmc; pmc++) {
 		if (!(changed >> pmc & 1))
 			continue;

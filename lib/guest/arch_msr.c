@@ -43,6 +43,8 @@ static void evtsel_store(struct vpmu_arch *v, unsigned int i, uint64_t value)
 
 	v->touched |= 1u << i;
 	v->r.evtsel[i] = value;
+	if (changed == VPMU_EVTSEL_EN && arch_pmc_toggle(v, i))
+		return;
 	if (changed & (v->select | VPMU_EVTSEL_USR | VPMU_EVTSEL_OS | VPMU_EVTSEL_EN |
 		       ARCH_EVTSEL_ONLY) || (changed && v->loss.lost >> i & 1))
 		arch_mark(v, 1u << i);

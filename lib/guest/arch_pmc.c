@@ -290,6 +290,18 @@ static uint32_t pmc_gates(const struct vpmu_arch *v)
 	return v->ungated | arch_pmc_set(v, v->r.global_ctrl);
 }
 
+bool arch_pmc_toggle(struct vpmu_arch *v, unsigned int pmc)
+{
+	uint32_t bit = 1u << pmc;
+
+	if (!(v->made & bit) || pmc_gates(v) & bit)
+		return false;
+	v->own &= ~bit;
+	if (v->r.evtsel[pmc] & VPMU_EVTSEL_EN && pmc_banks(v, pmc))
+		v->own |= bit;
+	return true;
+}
+
 /*
  * Events of marked counters are made even while a gate is closed. An event that failed
  * for want of a counter is tried again when it is marked, or when its gate opens.
@@ -322,7 +334,7 @@ static void pmc_plan_make(const struct vpmu_arch *v, const struct arch_marks *ma
 	retry = marked & p->on & v->loss.lost;
 	p->start = (p->start | retry | p->make) & p->on & (kept | p->make);
 	p->moves = p->make | p->stop | p->start || p->on != v->loss.on ||
-		   (!p->own && v->loss.held);
+		   (v->loss.held && !(p->own | kept));
 	more = p->make & ~marked;
 	for (pmc = 0; more >> pmc; pmc++)
 		if (more >> pmc & 1)
@@ -367,15 +379,17 @@ static void pmc_commit(struct vpmu_arch *v)
 static void pmc_sync(struct vpmu_arch *v, const struct arch_marks *marked)
 {
 	struct pmc_plan plan;
+	bool told;
 
 	pmc_plan_make(v, marked, &plan);
+	/* The guest is told another reason why a counter that is on does not count. */
+	told = (v->filtered ^ plan.filtered) & plan.on;
 	v->own = plan.own;
 	v->filtered = plan.filtered;
-	if (!plan.moves && !(marked->pmcs & (v->own | v->made | v->on))) {
-		v->on = plan.on;
+	v->on = plan.on;
+	if (!plan.moves && !plan.release && !told) {
 		arch_event_rearm(v, marked->rearm);
 	} else {
-		v->on = plan.on;
 		arch_event_begin(v);
 		arch_event_rearm(v, marked->rearm);
 		pmc_plan_apply(v, &plan);
@@ -429,6 +443,8 @@ bool arch_pmc_slice(struct vpmu_arch *v)
 	if (idle) {
 		arch_event_begin(v);
 		pmc_release_set(v, idle);
+		if (!(v->own | v->made))
+			arch_loss_clock(v);
 		(void)arch_event_end(v);
 	}
 	return v->made & ~v->own;

@@ -29,6 +29,13 @@ void arch_sync(struct vpmu_arch *v);
 /** The guest writes counter @pmc: @value is within its width. */
 void arch_pmc_write(struct vpmu_arch *v, unsigned int pmc, uint64_t value);
 
+/**
+ * Only the enable bit of general-purpose counter @pmc's selector has changed. At each switch
+ * of tasks guests clear and set it while the gate is closed, where its event stays as it is.
+ * Returns false, and has done nothing, if there is more to do: the counter is to be marked.
+ */
+bool arch_pmc_toggle(struct vpmu_arch *v, unsigned int pmc);
+
 /** Give all events back; counters keep their values. */
 void arch_pmc_release_all(struct vpmu_arch *v);
 

@@ -233,7 +233,13 @@ static void gates(struct fake *f)
 	TIMES(1, 2, 2);
 	fake_wr(f, EVTSEL + 1, 0);
 	fake_wr(f, EVTSEL, INSTRUCTIONS);
-	assert_false(f->held);
+	assert_true(f->held); /* it clears these as well */
+	tick(f, 1000);
+	TIMES(0, 13, 13);
+	assert_true(vpmu_arch_slice(f->v));
+	assert_true(f->held);
+	assert_false(vpmu_arch_slice(f->v));
+	assert_false(f->held); /* no event is left */
 	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_USR);
 	tick(f, 1000);
 	fake_wr(f, GLOBAL, 1);
@@ -259,6 +265,8 @@ static void gates(struct fake *f)
 	tick(f, 1);
 	TIMES(0, 17, 17);
 	fake_wr(f, EVTSEL, INSTRUCTIONS);
+	assert_true(vpmu_arch_slice(f->v));
+	assert_false(vpmu_arch_slice(f->v));
 	assert_false(f->held);
 	tick(f, 100);
 	TIMES(0, 17, 17);
