@@ -5,8 +5,10 @@
  *	kvm_vcpu_reset         An INIT of a vCPU.
  *	VK_RETIRED             KVM has executed an instruction for the guest.
  *	kvm_pmu_rdpmc          RDPMC.
- *	kvm_pmu_set_msr,       MSRs that KVM itself does not know, of guests and of VMMs,
- *	kvm_pmu_get_msr,       if the second and third say so,
+ *	kvm_set_msr_common,    MSRs of counters, of guests and of VMMs: a whole question less
+ *	kvm_get_msr_common     than the next three take.
+ *	kvm_pmu_set_msr,       The other MSRs that KVM itself does not know, if the second and
+ *	kvm_pmu_get_msr,       third say so,
  *	kvm_pmu_is_valid_msr   which this one decides.
  *	kvm_cpuid              CPUID; the last, so that no guest finds what does not answer yet.
  *
@@ -24,26 +26,14 @@
 #include "kvm.h"
 #include "vpmu_kvm.h"
 
-/* These run in place of KVM's functions. */
+/*
+ * These run in place of KVM's functions, as do vk_arch_rdmsr(), vk_arch_wrmsr() and
+ * vk_arch_rdpmc(). But for vk_cpuid(), their first argument is our vCPU in place of KVM's.
+ */
 
-static bool vk_is_valid_msr(struct kvm_vcpu *vcpu, u32 msr)
+static bool vk_is_valid_msr(struct vk_vcpu *c, u32 msr)
 {
 	return true;
-}
-
-static int vk_get_msr(struct kvm_vcpu *vcpu, struct msr_data *msr)
-{
-	return vk_arch_rdmsr(vk_arch_find(vcpu), msr);
-}
-
-static int vk_set_msr(struct kvm_vcpu *vcpu, struct msr_data *msr)
-{
-	return vk_arch_wrmsr(vk_arch_find(vcpu), msr);
-}
-
-static int vk_rdpmc(struct kvm_vcpu *vcpu, unsigned int idx, u64 *data)
-{
-	return vk_arch_rdpmc(vk_arch_find(vcpu), idx, data);
 }
 
 static bool vk_cpuid(struct kvm_vcpu *vcpu, u32 *eax, u32 *ebx, u32 *ecx, u32 *edx, bool exact)
@@ -67,6 +57,13 @@ static struct vk_vcpu *vk_on_vcpu(struct pt_regs *regs)
 	return vk_arch_find((struct kvm_vcpu *)regs->di);
 }
 
+/* Ftrace gives @function the arguments that @regs has. */
+static void notrace vk_go_on(struct pt_regs *regs, void *function, struct vk_vcpu *c)
+{
+	regs->di = (unsigned long)c;
+	regs->ip = (unsigned long)function;
+}
+
 static bool vk_is_ours(struct vk_vcpu *c, u32 msr)
 {
 	const struct vk_vendor *vendor;
@@ -75,6 +72,23 @@ static bool vk_is_ours(struct vk_vcpu *c, u32 msr)
 		return false;
 	vendor = c->vm->arch->vendor;
 	return !vendor->is_kvms || !vendor->is_kvms(c, msr);
+}
+
+/* KVM itself has no case for these, or asks its PMU there, and tasks' switches write them. */
+static bool vk_is_counters(u32 msr)
+{
+	switch (msr) {
+	case VPMU_MSR_PMC0 ... VPMU_MSR_PMC0 + 7:
+	case VPMU_MSR_PERFEVTSEL0 ... VPMU_MSR_PERFEVTSEL0 + 7:
+	case VPMU_MSR_FIXED_CTR0 ... VPMU_MSR_FIXED_CTR0 + 3:
+	case VPMU_MSR_FIXED_CTR_CTRL ... VPMU_MSR_GLOBAL_STATUS_SET:
+	case VPMU_MSR_A_PMC0 ... VPMU_MSR_A_PMC0 + 7:
+	case VPMU_MSR_AMD_GLOBAL_STATUS ... VPMU_MSR_AMD_GLOBAL_STATUS_SET:
+	case VPMU_MSR_K7_EVTSEL0 ... VPMU_MSR_K7_PERFCTR0 + 3:
+	case VPMU_MSR_AMD_PERF_CTL0 ... VPMU_MSR_AMD_PERF_CTL0 + 15:
+		return true;
+	}
+	return false;
 }
 
 static void notrace vk_on_reset(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
@@ -96,7 +110,7 @@ static void notrace vk_on_retired(unsigned long ip, unsigned long parent, struct
 	struct pt_regs *regs = vk_regs(fregs);
 	struct vk_vcpu *c = vk_on_vcpu(regs);
 
-	if (c)
+	if (c && READ_ONCE(c->perf.n_enabled))
 		vk_arch_emulated(c, vk_is_branch(regs->si));
 }
 
@@ -106,7 +120,7 @@ static void notrace vk_on_retired_branch(unsigned long ip, unsigned long parent,
 {
 	struct vk_vcpu *c = vk_on_vcpu(vk_regs(fregs));
 
-	if (c)
+	if (c && READ_ONCE(c->perf.n_enabled))
 		vk_arch_emulated(c, true);
 }
 #endif
@@ -118,36 +132,68 @@ static void notrace vk_on_rdpmc(unsigned long ip, unsigned long parent, struct f
 				struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = vk_regs(fregs);
+	struct vk_vcpu *c = vk_on_vcpu(regs);
 
-	if (vk_on_vcpu(regs) && (u32)regs->si - VK_VMWARE_PMCS > 2)
-		regs->ip = (unsigned long)vk_rdpmc;
+	if (c && (u32)regs->si - VK_VMWARE_PMCS > 2)
+		vk_go_on(regs, vk_arch_rdpmc, c);
+}
+
+static void notrace vk_on_set_common(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+				     struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = vk_regs(fregs);
+	u32 msr = ((struct msr_data *)regs->si)->index;
+	struct vk_vcpu *c;
+
+	if (!vk_is_counters(msr))
+		return;
+	c = vk_on_vcpu(regs);
+	if (vk_is_ours(c, msr))
+		vk_go_on(regs, vk_arch_wrmsr, c);
+}
+
+static void notrace vk_on_get_common(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+				     struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = vk_regs(fregs);
+	u32 msr = ((struct msr_data *)regs->si)->index;
+	struct vk_vcpu *c;
+
+	if (!vk_is_counters(msr))
+		return;
+	c = vk_on_vcpu(regs);
+	if (vk_is_ours(c, msr))
+		vk_go_on(regs, vk_arch_rdmsr, c);
 }
 
 static void notrace vk_on_set(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 			      struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = vk_regs(fregs);
+	struct vk_vcpu *c = vk_on_vcpu(regs);
 
-	if (vk_is_ours(vk_on_vcpu(regs), ((struct msr_data *)regs->si)->index))
-		regs->ip = (unsigned long)vk_set_msr;
+	if (vk_is_ours(c, ((struct msr_data *)regs->si)->index))
+		vk_go_on(regs, vk_arch_wrmsr, c);
 }
 
 static void notrace vk_on_get(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 			      struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = vk_regs(fregs);
+	struct vk_vcpu *c = vk_on_vcpu(regs);
 
-	if (vk_is_ours(vk_on_vcpu(regs), ((struct msr_data *)regs->si)->index))
-		regs->ip = (unsigned long)vk_get_msr;
+	if (vk_is_ours(c, ((struct msr_data *)regs->si)->index))
+		vk_go_on(regs, vk_arch_rdmsr, c);
 }
 
 static void notrace vk_on_is_valid(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				   struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = vk_regs(fregs);
+	struct vk_vcpu *c = vk_on_vcpu(regs);
 
-	if (vk_is_ours(vk_on_vcpu(regs), (u32)regs->si))
-		regs->ip = (unsigned long)vk_is_valid_msr;
+	if (vk_is_ours(c, (u32)regs->si))
+		vk_go_on(regs, vk_is_valid_msr, c);
 }
 
 static void notrace vk_on_cpuid(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
@@ -166,6 +212,8 @@ static struct vk_hook vk_arch_hooks[] = {
 	VK_WATCH(VK_RETIRED_BRANCH, VK_RETIRED_PARAMS, vk_on_retired_branch),
 #endif
 	VK_REDIRECT("kvm_pmu_rdpmc", "vip", vk_on_rdpmc),
+	VK_REDIRECT("kvm_set_msr_common", "vm", vk_on_set_common),
+	VK_REDIRECT("kvm_get_msr_common", "vm", vk_on_get_common),
 	VK_REDIRECT("kvm_pmu_set_msr", "vm", vk_on_set),
 	VK_REDIRECT("kvm_pmu_get_msr", "vm", vk_on_get),
 	VK_REDIRECT("kvm_pmu_is_valid_msr", "vi", vk_on_is_valid),

@@ -389,6 +389,8 @@ static void vk_take_emulated(struct vk_perf *p, struct vk_event *e)
 		return;
 	sum = vk_emulated_sum(p, e);
 	n = sum - e->emulated_seen;
+	if (!n)
+		return;
 	e->emulated_seen = sum;
 	state = vk_state(&e->head);
 	if (state != VPMU_EVENT_ACTIVE && (state != VPMU_EVENT_INACTIVE || p->task == current))
@@ -747,13 +749,11 @@ static int vk_make_clock(struct vk_perf *p)
 	return 0;
 }
 
-int vk_perf_bind(struct vk_perf *p)
+int vk_perf_move(struct vk_perf *p)
 {
 	struct vk_event *e;
 	int ret = 0;
 
-	if (p->task == current && p->clock)
-		return 0;
 	if (p->task != current) {
 		vk_perf_unbind(p);
 		/* KVM has executed more since, as on its way here; an unbound event counts that. */

@@ -415,13 +415,19 @@ bool vk_counts_slots(void);
 void vk_perf_init(struct vk_perf *p);
 void vk_perf_fini(struct vk_perf *p);
 
+/* What vk_perf_bind() does where there is something to do. */
+int vk_perf_move(struct vk_perf *p);
+
 /**
  * Bind events to this thread, which is the vCPU's: it gets a clock, and perf events are
  * created. Returns 0, or perf's error; then enabled events are in error until the next
  * try. The lock is vk_perf.lock, for this function and the next two, unless no other
  * thread can find @p yet.
  */
-int vk_perf_bind(struct vk_perf *p);
+static inline int vk_perf_bind(struct vk_perf *p)
+{
+	return p->task == current && p->clock ? 0 : vk_perf_move(p);
+}
 
 /**
  * End the perf events; counts, times and periods stay as they are until the next bind.
