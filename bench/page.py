@@ -185,7 +185,7 @@ def kvm_of(rig, by):
             ("exits for each context switch",
              "without those of timers and the host's interrupts, of which a slow switch has more",
              lambda r: r["exits"] - r["timers"], 2),
-            ("thousands of the host's instructions for each", "all exits included",
+            ("thousands of the host's instructions for each", "on the vCPU's thread, all exits included",
              lambda r: r["instructions"] / 1000, 1)):
         # If fewer than every second switch exits, that is not for the PMU, and no base of a ratio.
         yield (f"{where}, {title}",
