@@ -24,9 +24,9 @@ static void loss_time(struct vpmu_arch *v, bool hold)
 }
 
 /*
- * The clock is held as long as events are, while a gate is closed or the guest has disabled
- * them, too: a guest's context switch must not change what is demanded. A claim to the branch records
- * holds it, too, so that the slice comes at which it is given back.
+ * The clock is held as long as events are, also while a gate is closed or the guest has
+ * disabled them: its context switch must not change what is demanded. A claim to the branch
+ * records holds it, too, so that the slice comes at which it is given back.
  */
 void arch_loss_clock(struct vpmu_arch *v)
 {
