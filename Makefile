@@ -120,7 +120,7 @@ help:
 	@echo 'make check-chroot  make demo and check-fast in a clean Debian, SUITE=bookworm|trixie (root, network)'
 	@echo 'make check-sanitized  hostile guests on a QEMU with ASan and UBSan; the modules under a kernel'
 	@echo '                  with KASAN and lockdep (long; KERNEL=qemu|6.1/kasan|6.12/kasan: one of them)'
-	@echo 'make check-upstream  the series for QEMU and Linux on clean trees; two hours or three'
+	@echo 'make check-upstream  the series for QEMU and Linux on clean trees; an hour'
 	@echo 'make check-kut    kvm-unit-tests, KUT=DIR a checkout'
 	@echo 'make coverage     the coverage of lib/ by the unit tests'
 	@echo 'make bench        the cost of counting, beside the peers, and a page of it in $(BUILD)/bench/'

@@ -15,6 +15,7 @@
 #include "system/tcg.h"
 #include "tcg/helper-tcg.h"
 #include "accel/tcg/internal-common.h"
+#include "target/i386/trace.h"
 #include "vpmu-internal.h"
 
 /* A deadline that a branch kind's word can hold without reaching it */
@@ -300,6 +301,7 @@ static void vpmu_op_raise_pmi(void *ctx, bool mask)
     X86VPMU *v = ctx;
 
     v->n_pmis++;
+    trace_x86_vpmu_pmi(CPU(v->cpu)->cpu_index);
     if (v->cpu->apic_state) {
         BQL_LOCK_GUARD();
         apic_deliver_pmi(v->cpu->apic_state, mask);
@@ -773,6 +775,7 @@ bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val,
     x86_vpmu_uncount_insn(env);
     r = vpmu_arch_rdmsr(v->arch, msr, val);
     if (r == VPMU_HANDLED) {
+        trace_x86_vpmu_rdmsr(CPU(v->cpu)->cpu_index, msr, *val);
         vpmu_slice_begin(v);
     }
     v->n_exits[VPMU_TRACE_RDMSR] += r != VPMU_NOT_MINE;
@@ -790,6 +793,7 @@ int x86_vpmu_load_msr(CPUX86State *env, uint32_t msr, uint64_t val)
     }
     r = vpmu_arch_wrmsr(v->arch, msr, val);
     if (r == VPMU_HANDLED) {
+        trace_x86_vpmu_wrmsr(CPU(v->cpu)->cpu_index, msr, val);
         vpmu_slice_begin(v);
     }
     vpmu_serve(v);
