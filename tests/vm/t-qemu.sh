@@ -60,6 +60,10 @@ for clock in shift=0 shift=auto shift=3,sleep=off; do
 	out=$(bare exact $model,pmu=on '' -icount $clock -smp 2 2>&1) || status=$?
 	same_rows "with -icount $clock" "$out" $status
 done
+traced=$(bare exact $model,pmu=on '' -trace 'x86_vpmu_*' 2>&1)
+case_of 'trace events' "$(for event in rdmsr wrmsr pmi; do
+	[[ $traced = *"x86_vpmu_$event CPU 0"* ]] || echo "none of x86_vpmu_$event"
+done)"
 # Upstream's reset of the APIC's ROM waits for a vCPU that waits for the log, now and then.
 played() { # MODE
 	bare "$program" $model,pmu=on 'cpus=1 host=0 turns=1' -global apic-common.vapic=off \

@@ -793,7 +793,6 @@ int x86_vpmu_load_msr(CPUX86State *env, uint32_t msr, uint64_t val)
     }
     r = vpmu_arch_wrmsr(v->arch, msr, val);
     if (r == VPMU_HANDLED) {
-        trace_x86_vpmu_wrmsr(CPU(v->cpu)->cpu_index, msr, val);
         vpmu_slice_begin(v);
     }
     vpmu_serve(v);
@@ -847,6 +846,7 @@ bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     x86_vpmu_uncount_insn(env);
     r = vpmu_arch_wrmsr(v->arch, msr, val);
     if (r == VPMU_HANDLED) {
+        trace_x86_vpmu_wrmsr(CPU(v->cpu)->cpu_index, msr, val);
         vpmu_slice_begin(v);
     }
     v->n_exits[VPMU_TRACE_WRMSR] += r != VPMU_NOT_MINE;
