@@ -206,6 +206,35 @@ static void lose(struct fake *f, unsigned int pmc, enum vpmu_event_state s)
 	fake_service(f);
 }
 
+/* Of a guest's switch of tasks the provider sees the gate alone. */
+static void switches(struct fake *f)
+{
+	uint32_t batches, clocks;
+
+	fake_wr(f, GLOBAL, 0);
+	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_USR);
+	fake_wr(f, GLOBAL, 1);
+	tick(f, 7);
+	fake_wr(f, GLOBAL, 0);
+	batches = f->n_begin;
+	clocks = f->n_clock;
+	fake_wr(f, EVTSEL, (INSTRUCTIONS | EN_USR) & ~BIT(22));
+	tick(f, 1000);
+	fake_wr(f, EVTSEL, INSTRUCTIONS | EN_USR);
+	assert_int_equal(f->n_begin, batches);
+	assert_int_equal(f->n_clock, clocks);
+	fake_wr(f, GLOBAL, 1);
+	tick(f, 3);
+	TIMES(0, 10, 10);
+	assert_int_equal(fake_rd(f, PMC), 10);
+	fake_wr(f, GLOBAL, 0);
+	fake_wr(f, EVTSEL, (INSTRUCTIONS | EN_USR) & ~BIT(22));
+	fake_wr(f, GLOBAL, 1);
+	tick(f, 5);
+	TIMES(0, 10, 10);
+	assert_int_equal(fake_rd(f, PMC), 10);
+}
+
 /* Enabled is what the guest's enable bits say. */
 static void gates(struct fake *f)
 {
@@ -282,6 +311,12 @@ static void gates(struct fake *f)
 	TIMES(10, 0, 0);
 	TIMES(0, 0, 0);
 	assert_false(f->held);
+}
+
+static void test_switches(void **state)
+{
+	(void)state;
+	both(switches);
 }
 
 static void test_gates(void **state)
@@ -1186,6 +1221,7 @@ int main(void)
 		cmocka_unit_test(test_cpuid),
 		cmocka_unit_test(test_config),
 		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_freeze),
 		cmocka_unit_test(test_events),
