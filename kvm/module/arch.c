@@ -446,7 +446,7 @@ void vk_arch_cpuid(struct vk_vcpu *c, u32 leaf, u32 subleaf, struct vpmu_cpuid *
 	c->vm->arch->vendor->cpuid(c->vm->arch, leaf, regs);
 }
 
-/* While an event is enabled. The ring is that after the instruction, as for KVM's own PMU. */
+/* The ring is that after the instruction, as for KVM's own PMU. */
 void vk_arch_emulated(struct vk_vcpu *c, bool branch)
 {
 	if (!vk_perf_emulated(&c->perf, branch, !static_call(vk_kvm_get_cpl)(c->vcpu)))

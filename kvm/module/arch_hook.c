@@ -74,7 +74,10 @@ static bool vk_is_ours(struct vk_vcpu *c, u32 msr)
 	return !vendor->is_kvms || !vendor->is_kvms(c, msr);
 }
 
-/* KVM itself has no case for these, or asks its PMU there, and tasks' switches write them. */
+/*
+ * KVM itself has no case for these, or asks its PMU there, and tasks' switches write them. A
+ * counter that is missing here is found by the hooks on KVM's PMU.
+ */
 static bool vk_is_counters(u32 msr)
 {
 	switch (msr) {
@@ -104,24 +107,28 @@ static void notrace vk_on_reset(unsigned long ip, unsigned long parent, struct f
 	kvm_make_request(KVM_REQ_PMU, c->vcpu);
 }
 
+/* Nothing counts an instruction while no event is enabled, which is most of a task's switch. */
+static __always_inline void vk_note_retired(struct pt_regs *regs, bool branch)
+{
+	struct vk_vcpu *c = vk_on_vcpu(regs);
+
+	if (c && READ_ONCE(c->perf.n_enabled))
+		vk_arch_emulated(c, branch);
+}
+
 static void notrace vk_on_retired(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				  struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = vk_regs(fregs);
-	struct vk_vcpu *c = vk_on_vcpu(regs);
 
-	if (c && READ_ONCE(c->perf.n_enabled))
-		vk_arch_emulated(c, vk_is_branch(regs->si));
+	vk_note_retired(regs, vk_is_branch(regs->si));
 }
 
 #ifdef VK_RETIRED_BRANCH
 static void notrace vk_on_retired_branch(unsigned long ip, unsigned long parent,
 					 struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
-	struct vk_vcpu *c = vk_on_vcpu(vk_regs(fregs));
-
-	if (c && READ_ONCE(c->perf.n_enabled))
-		vk_arch_emulated(c, true);
+	vk_note_retired(vk_regs(fregs), true);
 }
 #endif
 
@@ -138,52 +145,42 @@ static void notrace vk_on_rdpmc(unsigned long ip, unsigned long parent, struct f
 		vk_go_on(regs, vk_arch_rdpmc, c);
 }
 
-static void notrace vk_on_set_common(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
-				     struct ftrace_regs *fregs)
+/* Let @access have a register that is ours, with @counters only one of vk_is_counters(). */
+static __always_inline void vk_on_msr(struct ftrace_regs *fregs, bool counters, void *access)
 {
 	struct pt_regs *regs = vk_regs(fregs);
 	u32 msr = ((struct msr_data *)regs->si)->index;
 	struct vk_vcpu *c;
 
-	if (!vk_is_counters(msr))
+	if (counters && !vk_is_counters(msr))
 		return;
 	c = vk_on_vcpu(regs);
 	if (vk_is_ours(c, msr))
-		vk_go_on(regs, vk_arch_wrmsr, c);
+		vk_go_on(regs, access, c);
+}
+
+static void notrace vk_on_set_common(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+				     struct ftrace_regs *fregs)
+{
+	vk_on_msr(fregs, true, vk_arch_wrmsr);
 }
 
 static void notrace vk_on_get_common(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 				     struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = vk_regs(fregs);
-	u32 msr = ((struct msr_data *)regs->si)->index;
-	struct vk_vcpu *c;
-
-	if (!vk_is_counters(msr))
-		return;
-	c = vk_on_vcpu(regs);
-	if (vk_is_ours(c, msr))
-		vk_go_on(regs, vk_arch_rdmsr, c);
+	vk_on_msr(fregs, true, vk_arch_rdmsr);
 }
 
 static void notrace vk_on_set(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 			      struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = vk_regs(fregs);
-	struct vk_vcpu *c = vk_on_vcpu(regs);
-
-	if (vk_is_ours(c, ((struct msr_data *)regs->si)->index))
-		vk_go_on(regs, vk_arch_wrmsr, c);
+	vk_on_msr(fregs, false, vk_arch_wrmsr);
 }
 
 static void notrace vk_on_get(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 			      struct ftrace_regs *fregs)
 {
-	struct pt_regs *regs = vk_regs(fregs);
-	struct vk_vcpu *c = vk_on_vcpu(regs);
-
-	if (vk_is_ours(c, ((struct msr_data *)regs->si)->index))
-		vk_go_on(regs, vk_arch_rdmsr, c);
+	vk_on_msr(fregs, false, vk_arch_rdmsr);
 }
 
 static void notrace vk_on_is_valid(unsigned long ip, unsigned long parent, struct ftrace_ops *op,

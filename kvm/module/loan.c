@@ -6,8 +6,9 @@
  * choice of rings. The guest's fixed counter 3 is the leader, PERF_METRICS the others.
  *
  * The VMM can still enable, disable and reset them, which is between it and its guest. A sum
- * never goes back. The events cannot interrupt, so an overflow is found in the next service, or
- * when the guest's event is disabled, armed anew or leaves its thread.
+ * never goes back. The events cannot interrupt: each service looks for overflows. A guest may
+ * disable or arm its event before the next one, and the event may leave its thread: there it is
+ * looked for, too.
  */
 #include <linux/file.h>
 #include <linux/perf_event.h>

@@ -504,7 +504,7 @@ static void vk_disable(struct vpmu_event *ev)
 	vk_look_at_loan(e);
 	e->ran += vk_ran(p, e, error);
 	e->enabled = false;
-	p->n_enabled--;
+	WRITE_ONCE(p->n_enabled, p->n_enabled - 1);
 }
 
 /* An overflow that is farther away than this is not brought about by KVM's instructions. */
@@ -541,7 +541,7 @@ static int vk_enable(struct vpmu_event *ev)
 	if (!e->pe && vk_bound(p))
 		(void)vk_make(p, e); /* otherwise its state is an error */
 	e->enabled = true;
-	p->n_enabled++;
+	WRITE_ONCE(p->n_enabled, p->n_enabled + 1);
 	vk_go(p, e);
 	e->told = vk_state(ev);
 	return e->told == VPMU_EVENT_ERROR ? -VPMU_EBUSY : 0;

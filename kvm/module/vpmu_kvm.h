@@ -415,7 +415,7 @@ bool vk_counts_slots(void);
 void vk_perf_init(struct vk_perf *p);
 void vk_perf_fini(struct vk_perf *p);
 
-/* What vk_perf_bind() does where there is something to do. */
+/** vk_perf_bind() calls this where there is something to do. */
 int vk_perf_move(struct vk_perf *p);
 
 /**
