@@ -193,8 +193,8 @@ static void check_cache(void)
 	if (access(dir, W_OK))
 		result("FAIL", "cache", xprintf("%s cannot be written; set XDG_CACHE_HOME", dir));
 	else
-		result("PASS", "cache", xprintf("%llu MB in %s, changed %s ago; rm -r it "
-						"frees them", mb, dir, age));
+		result("PASS", "cache", xprintf("%llu MB in %s, changed %s ago; it may be "
+						"removed", mb, dir, age));
 }
 
 /* ---- a guest that counts */
