@@ -73,7 +73,7 @@ static void meddle(struct pv_rig *r)
 
 static struct vpmu_pv_op operation(void)
 {
-	static const uint64_t config[] = { PV_INSTRUCTIONS, PV_BRANCHES, PV_TOLD, 1, 4, 5 };
+	static const uint64_t config[] = { PV_INSTRUCTIONS, PV_BRANCHES, PV_UNCOUNTED, 1, 4, 5 };
 	struct vpmu_pv_op op;
 	uint8_t how = byte();
 

@@ -83,6 +83,7 @@ static void start(uint8_t choice)
 	struct vpmu_arch_config cfg = { .size = sizeof(cfg), .n_fixed = -1 };
 	struct vpmu_error err;
 	size_t size, n = 0;
+	uint64_t pebs;
 	uint8_t most;
 
 	while (vpmu_model_at(n))
@@ -106,8 +107,9 @@ static void start(uint8_t choice)
 	cfg.version = (uint8_t)(most - choice / n % most);
 	cfg.n_fixed = cfg.version == 1 ? 0 : -1;
 	cfg.capabilities = cfg.model->capabilities;
-	if (cfg.version < 2 || cfg.version > 5)
-		cfg.capabilities &= ~VPMU_CAP_PEBS;
+	pebs = cfg.capabilities & VPMU_CAP_PEBS;
+	if (cfg.version < 2 || (cfg.version > 5) != (pebs == VPMU_CAP_PEBS_ARCH))
+		cfg.capabilities &= ~pebs;
 	if (cfg.version < 2)
 		cfg.capabilities &= ~VPMU_CAP_AMD_LBR;
 	cfg.cpuid_base = choice & 0x80 ? 0x40000100 : 0;

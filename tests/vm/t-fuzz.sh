@@ -14,3 +14,6 @@ if [ $status = 77 ]; then
 fi
 grep -v '^fuzz_[a-z]*: [0-9]* s \.\.\.$' <<<"$out" |
 	sed -E 's/^fuzz_([a-z]+): ok, (.*)/ok \1: \2/; s/^fuzz_([a-z]+): FAILED; (.*)/not ok \1: \2/'
+if [ $status != 0 ] && ! grep -q '^fuzz_[a-z]*: FAILED' <<<"$out"; then
+	echo "not ok fuzz: fuzz/run ended with status $status"
+fi
