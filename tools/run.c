@@ -192,7 +192,7 @@ static void check_kvm(const struct options *o, const struct machine *m)
 static void check_repeat(const struct options *o, const struct machine *m)
 {
 	const char *other = m->kvm ? "accel kvm" : o->network ? "network" :
-			    o->nested ? "nested" : m->gdb ? "gdb" : o->qmp ? "qmp" :
+			    m->gdb ? "gdb" : o->qmp ? "qmp" :
 			    o->console ? "console" : o->verbose ? "verbose" :
 			    o->trace ? "trace" : o->host_events.n ? "host-event" : NULL;
 

@@ -36,7 +36,7 @@ cp -a "${XDG_CACHE_HOME:-$HOME/.cache}"/vpmu/kernel-* "$work/cache/vpmu/"
 export XDG_CACHE_HOME=$work/cache
 cd "$work/tree" || exit 1
 cp "$VPMU_ROOT"/tests/repeat/* .
-gcc -O1 -o heap heap.c && g++ -O1 -o map map.cc && gcc -O1 -pthread -o mutex mutex.c || {
+gcc -O1 -o heap heap.c && gcc -O1 -o guest guest.c && g++ -O1 -o map map.cc && gcc -O1 -pthread -o mutex mutex.c || {
 	echo 'not ok programs: they do not compile'
 	exit 1
 }
@@ -106,6 +106,8 @@ same compiles ./compiles
 same samples ./samples
 if_there sqlite3 inserts ./inserts
 if_there /usr/bin/python3 python /usr/bin/python3 table.py
+equals nested-intel --nested -- ./guest
+equals nested-amd --nested --cpu EPYC-Milan -- ./guest
 if [ -n "${SOAK:-}" ]; then
 	! command -v rustc >/dev/null || rustc -O table.rs
 	! command -v go >/dev/null || go build -o table-go table.go
