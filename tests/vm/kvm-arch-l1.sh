@@ -65,15 +65,21 @@ stock() {
 		echo 'ok driver' || echo "not ok driver: $(dmesg | grep -A 3 'Performance Events')"
 	"$programs/count" "$@"
 	"$programs/rdpmc" >out 2>&1 && echo 'ok rdpmc' || echo "not ok rdpmc: $(tail -n 1 out)"
-	sample() { # NAME EVENT PERIOD PROGRAM ADDRESS WANTED
+	# L1's perf starts no counter with 1 left, but with 2: when L1 takes the vCPU's thread off
+	# its CPU just there, the sample is that of the next event, at NEXT. It is one at most.
+	sample() { # NAME EVENT PERIOD PROGRAM ADDRESS WANTED NEXT
 		chrt -f 1 perf record -q -e "$2:u" -c "$3" -o /tmp/data "$4" >/dev/null 2>&1
 		found=$(perf script -i /tmp/data -G -F ip 2>/dev/null | sort | uniq -c | xargs)
-		[ "$found" = "$6 $5" ] && echo "ok samples of $1" || echo "not ok samples of $1: $found"
+		case $found in
+		"$6 $5") echo "ok samples of $1" ;;
+		"$(($6 - 1)) $5 1 $7" | "1 $7 $(($6 - 1)) $5") echo "ok samples of $1: one at the next event" ;;
+		*) echo "not ok samples of $1: $found" ;;
+		esac
 	}
-	sample instructions instructions 10000 "$programs/sample" "$instruction" 300
-	sample branches branches 10000 "$programs/sample" "$branch" 120
+	sample instructions instructions 10000 "$programs/sample" "$instruction" 300 "$branch"
+	sample branches branches 10000 "$programs/sample" "$branch" 120 "$(printf %x $((0x$branch + 4)))"
 	for turn in 1 2 3; do
-		sample "demo, $turn" instructions 41020 "$demo" 40100c 1000
+		sample "demo, $turn" instructions 41020 "$demo" 40100c 1000 40100e
 	done
 	found=$(awk '/^ *(NMI|PMI):/ { n = 0; for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i; print n }' /proc/interrupts | uniq | wc -l)
 	[ "$found" = 1 ] && echo 'ok an NMI for each PMI' ||
