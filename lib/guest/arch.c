@@ -380,7 +380,8 @@ static void arch_resolve_masks(struct vpmu_arch *v)
 	if (v->version >= 4) {
 		m->status |= VPMU_STATUS_LBR_FRZ | VPMU_STATUS_CTR_FRZ |
 			     VPMU_STATUS_ASCI;
-		m->status_set = m->status & ~VPMU_STATUS_CHANGED;
+		/* KVM writes CondChgd back with all else that it has read. Source: Linux 7.3. */
+		m->status_set = m->status;
 	}
 	m->debugctl = VPMU_DEBUGCTL_FREEZE_PERFMON;
 	if (v->capabilities & VPMU_CAP_SMM_FREEZE)

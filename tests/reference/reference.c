@@ -109,7 +109,7 @@ static uint64_t status_reset_accepted(const struct ref_pmu *p)
 
 static uint64_t status_set_accepted(const struct ref_pmu *p)
 {
-	return gp_bits(p) | fixed_bits(p) | BIT(58) | BIT(59) | BIT(60) | BIT(61) | BIT(62);
+	return gp_bits(p) | fixed_bits(p) | (uint64_t)0x3f << 58;
 }
 
 /* Kinds of instructions ---------------------------------------------------- */

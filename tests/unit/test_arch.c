@@ -214,7 +214,7 @@ static enum access expect(uint32_t msr, int version, int n_gp, int n_fixed,
 			*bits |= BIT(58) | BIT(59) | BIT(60);
 		return version > 1 ? WRITE_ONLY : NONE;
 	case STATUS_SET:
-		*bits = counters | (uint64_t)0x1f << 58;
+		*bits = counters | (uint64_t)0x3f << 58;
 		return version > 3 ? WRITE_ONLY : NONE;
 	case INUSE:
 		return version > 3 ? READ_ONLY : NONE;
