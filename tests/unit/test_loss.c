@@ -206,7 +206,7 @@ static void lose(struct fake *f, unsigned int pmc, enum vpmu_event_state s)
 	fake_service(f);
 }
 
-/* Of a guest's switch of tasks the provider sees the gate alone. */
+/* The provider sees nothing of a guest's switch of tasks but the gate. */
 static void switches(struct fake *f)
 {
 	uint32_t batches, clocks;

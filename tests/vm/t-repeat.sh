@@ -106,8 +106,17 @@ same compiles ./compiles
 same samples ./samples
 if_there sqlite3 inserts ./inserts
 if_there /usr/bin/python3 python /usr/bin/python3 table.py
-equals nested-intel --nested -- ./guest
-equals nested-amd --nested --cpu EPYC-Milan -- ./guest
+# nested NAME OPTION...: a guest's guest, which has run to its end and counted exactly.
+nested() {
+	local name=$1 out
+	shift
+	equals "$name" --nested "$@" -- ./guest
+	[ ${#chosen[@]} = 0 ] || [[ " ${chosen[*]} " = *" $name "* ]] || return 0
+	out=$("$vpmu" run --repeat --nested "$@" -- perf stat -x, -e instructions:G ./guest 2>&1 </dev/null)
+	case_of "$name/exact" "$([[ $out = *'300 left by OUT'* && $out = *6000901,,instructions:G* ]] || echo "$out")"
+}
+nested nested-intel
+nested nested-amd --cpu EPYC-Milan
 if [ -n "${SOAK:-}" ]; then
 	! command -v rustc >/dev/null || rustc -O table.rs
 	! command -v go >/dev/null || go build -o table-go table.go
