@@ -31,6 +31,7 @@ static const struct field evtsel[] = {
 	FLAG(32, "IN_TX", "counts within transactions"),
 	FLAG(33, "IN_TXCP", "leaves aborted transactions out"),
 	FLAG(34, "ADAPTIVE", "PEBS records as PEBS_DATA_CFG says"),
+	FLAG(35, "LBR_LOG", "branch records log its counts"),
 	FLAG(36, "EQ", "CMASK compares for equal"),
 	FLAG(37, "RDPMC_USR_DISABLE", "reads 0 by RDPMC outside of ring 0"),
 	{ 40, 8, FIELD_HEX, "UMASK2", "second unit mask" },
@@ -185,6 +186,10 @@ static const struct field arch_lbr_ctl[] = {
 
 static const struct field lbr_info[] = {
 	{ 0, 16, FIELD_NUMBER, "CYC_CNT", "cycles since the entry before" },
+	{ 32, 2, FIELD_NUMBER, "PMC0_CNT", "counts since the entry before, 3: or more" },
+	{ 34, 2, FIELD_NUMBER, "PMC1_CNT", "likewise" },
+	{ 36, 2, FIELD_NUMBER, "PMC2_CNT", "likewise" },
+	{ 38, 2, FIELD_NUMBER, "PMC3_CNT", "likewise" },
 	{ 56, 4, FIELD_BRANCH, "BR_TYPE", NULL },
 	FLAG(60, "CYC_CNT_VALID", "CYC_CNT means something"),
 	FLAG(61, "TSX_ABORT", "it is a transaction's abort"),

@@ -181,6 +181,13 @@ enum vpmu_result vpmu_arch_rdpmc(struct vpmu_arch *v, uint32_t rdpmc_idx, bool u
 void vpmu_arch_service(struct vpmu_arch *v);
 
 /**
+ * A branch was recorded, and no instruction has retired since: its record gets what the counters
+ * have counted that it logs. To be called on the vCPU while ops->watch_lbr has asked for it,
+ * before vpmu_silicon_expire(); after other branches, or twice, it does nothing. Cannot fail.
+ */
+void vpmu_arch_branched(struct vpmu_arch *v);
+
+/**
  * The guest linear addresses that the PEBS record which is awaited will be written to, for
  * an embedder whose guest's memory may not be there: a record that meets a fault is lost.
  *

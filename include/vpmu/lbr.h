@@ -51,6 +51,10 @@ enum vpmu_branch_act {
 #define VPMU_LBR_MISPREDICTED	(1ull << 63)
 #define VPMU_LBR_TIMED		(1ull << 60)
 #define VPMU_LBR_CYCLES		0xffffull /* since the entry before, this at most */
+/* Counts of the first four counters since the entry before: two bits for each. */
+#define VPMU_LBR_LOG_SHIFT	32
+#define VPMU_LBR_LOG_COUNTERS	4
+#define VPMU_LBR_LOG		(0xffull << VPMU_LBR_LOG_SHIFT)
 /*
  * The engine's place for it: small enough for an immediate of a host's
  * instruction.

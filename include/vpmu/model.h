@@ -39,6 +39,8 @@ struct vpmu_model {
 	bool two_latencies;     /* PEBS reports the cache's latency separately, in bits 47:32 */
 	uint8_t lbr_entries;    /* branch records, of those that have any: a power of two,
 				   at most VPMU_LBR_ENTRIES, which 0 stands for */
+	uint8_t lbr_counters;   /* set of the counters that architectural branch records can
+				   log, CPUID.1CH:ECX[19:16] */
 	uint64_t pdist;         /* counters whose architectural PEBS has PDIST, CPUID.23H.5;
 				   laid out as GLOBAL_CTRL */
 };

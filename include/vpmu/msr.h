@@ -78,6 +78,7 @@ enum vpmu_pmc_msr {
 #define VPMU_EVTSEL_CONDITION		(VPMU_EVTSEL_EDGE | VPMU_EVTSEL_INV | VPMU_EVTSEL_CMASK)
 #define VPMU_EVTSEL_EVENT_HIGH		(0xfull << 32) /* AMD: select 11:8 */
 #define VPMU_EVTSEL_ADAPTIVE		(1ull << 34)   /* PEBS: record as DATA_CFG says */
+#define VPMU_EVTSEL_LBR_LOG		(1ull << 35)   /* counts are logged in branch records */
 #define VPMU_EVTSEL_EQ			(1ull << 36)   /* version 6 */
 #define VPMU_EVTSEL_RDPMC_USER		(1ull << 37)   /* version 6: RDPMC disabled */
 #define VPMU_EVTSEL_UMASK2		(0xffull << 40) /* version 6 */

@@ -18,6 +18,7 @@
  *	                                                        vCPUs
  *	records        set_lbr                                  branch records
  *	               finish_lbr                               their predictions and cycles
+ *	               watch_lbr                                counters that they log
  *	               set_debugctl                             branch records that are elsewhere
  *	               set_sampling, get_sample                 PEBS
  *	               set_load_latency                         PEBS' load latency
@@ -216,6 +217,13 @@ struct vpmu_ops {
 	void (*trace)(void *ctx, const struct vpmu_trace_record *r);
 	/* The records that @trace wants: a bit for each enum vpmu_trace_type; 0: all. */
 	uint64_t traced;
+
+	/*
+	 * @on: until called with false, call vpmu_arch_branched() after each branch that is
+	 * recorded, before another instruction retires. Called when that changes, outside of
+	 * guest code; may not block. NULL: branch records log no counters.
+	 */
+	void (*watch_lbr)(void *ctx, bool on);
 };
 
 /*

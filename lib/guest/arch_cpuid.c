@@ -182,7 +182,8 @@ static void cpuid_intel(struct vpmu_arch *v)
 	set->ebx = 7;       /* filters by ring and type, call-stack mode */
 	set->ecx = 1u << 2 | /* types; predictions and cycle counts if the engine knows them */
 		   (v->lbr.marks & VPMU_LBR_MISPREDICTED ? 1u : 0) |
-		   (v->lbr.marks & VPMU_LBR_CYCLES ? 1u << 1 : 0);
+		   (v->lbr.marks & VPMU_LBR_CYCLES ? 1u << 1 : 0) |
+		   (uint32_t)v->lbr.loggable << 16;
 }
 
 void arch_cpuid_resolve(struct vpmu_arch *v)

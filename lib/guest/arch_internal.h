@@ -119,6 +119,19 @@ static inline unsigned int arch_pmc_fixed_bits(const struct vpmu_arch *v,
 	return (unsigned int)(v->r.fixed_ctrl >> (4 * i)) & 0xf;
 }
 
+/* True if bits of general-purpose counter @i's selector say that records log it. */
+static inline bool arch_evtsel_logs(const struct vpmu_arch *v, unsigned int i, uint64_t bits)
+{
+	return v->lbr.loggable >> i & 1 && bits & VPMU_EVTSEL_LBR_LOG;
+}
+
+static inline bool arch_evtsel_valid(const struct vpmu_arch *v, unsigned int i, uint64_t value)
+{
+	if (arch_evtsel_logs(v, i, value))
+		value &= ~VPMU_EVTSEL_LBR_LOG;
+	return !(value & ~v->valid.evtsel);
+}
+
 /* True between the calls of arch.h: no batch is open, nothing is marked. */
 static inline bool arch_at_rest(const struct vpmu_arch *v)
 {

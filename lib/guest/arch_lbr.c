@@ -91,6 +91,10 @@ void arch_lbr_resolve(struct vpmu_arch *v)
 		b->valid = VPMU_LBR_CTL_VALID;
 		b->info = 0xffull << 56 | VPMU_LBR_CYCLES;
 		b->marks = VPMU_LBR_MISPREDICTED | VPMU_LBR_TIMED | VPMU_LBR_CYCLES;
+		if (v->ops.watch_lbr && v->model->lbr_counters) {
+			b->loggable = v->model->lbr_counters & ((1u << v->n_gp) - 1);
+			b->info |= VPMU_LBR_LOG;
+		}
 		v->has[ARCH_HAS_ARCH_LBR] = b->depth;
 		v->has[ARCH_HAS_ARCH_LBR_CTL] = 2;
 		v->has[ARCH_HAS_LER_INFO] = 1;
@@ -181,9 +185,11 @@ void arch_lbr_apply(struct vpmu_arch *v)
 	arch_lbr_finish(v);
 	if (!lbr_enabled(v) || !v->lbr.owned || frozen) {
 		vpmu_lbr_stop(l, VPMU_LBR_ARCH);
+		arch_lbr_log_apply(v, false);
 		return;
 	}
 	vpmu_lbr_start(l, VPMU_LBR_ARCH, lbr_filter(v), v->lbr.ctl);
+	arch_lbr_log_apply(v, true);
 	lbr_demand(v, true);
 }
 
@@ -702,6 +708,7 @@ enum arch_lbr_kind arch_lbr_kind(const struct vpmu_model *m, uint64_t capabiliti
 #define LBR_SMM			8u
 #define LBR_DEMAND		16u
 #define LBR_ENABLED		32u /* AMD */
+#define LBR_WAITING_SHIFT	8
 
 void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 {
@@ -720,7 +727,8 @@ void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 	vpmu_state_put(c, (b->made ? LBR_MADE : 0) | (b->made && b->owned ? LBR_OWNED : 0) |
 			  (b->used ? LBR_USED : 0) | (b->smm ? LBR_SMM : 0) |
 			  (b->demand ? LBR_DEMAND : 0) |
-			  (b->enabled ? LBR_ENABLED : 0), 8);
+			  (b->enabled ? LBR_ENABLED : 0) |
+			  arch_lbr_log_put(v) << LBR_WAITING_SHIFT, 8);
 	vpmu_state_put(c, b->ctl, 8);
 	vpmu_state_put(c, l->ler_from, 8);
 	vpmu_state_put(c, l->ler_to, 8);
@@ -753,8 +761,9 @@ static int lbr_get_head(const struct vpmu_arch *v, struct vpmu_state_cursor *c,
 	h->flags = vpmu_state_get(c, 8);
 	h->ctl = vpmu_state_get(c, 8);
 	ok = kind && kind == v->lbr.kind && h->tos < VPMU_LBR_ENTRIES &&
-	     h->flags <= (LBR_MADE | LBR_OWNED | LBR_USED | LBR_SMM | LBR_DEMAND |
-			  (kind == ARCH_LBR_AMD ? LBR_ENABLED : 0)) &&
+	     !(h->flags & ~(LBR_MADE | LBR_OWNED | LBR_USED | LBR_SMM | LBR_DEMAND |
+			    (kind == ARCH_LBR_AMD ? LBR_ENABLED : 0) |
+			    (v->lbr.loggable ? 0xffull << LBR_WAITING_SHIFT : 0))) &&
 	     !(h->flags & LBR_OWNED && !(h->flags & LBR_MADE)) &&
 	     !(h->flags & LBR_DEMAND && !(h->flags & LBR_OWNED)) &&
 	     !(h->reason && h->flags & LBR_OWNED) &&
@@ -824,6 +833,7 @@ void arch_lbr_resume(struct vpmu_arch *v, struct vpmu_state_cursor *c, bool clai
 	arch_lbr_apply(v);
 	if (flags & LBR_DEMAND && v->lbr.owned)
 		lbr_demand(v, true);
+	arch_lbr_log_resume(v, flags >> LBR_WAITING_SHIFT);
 }
 
 void arch_lbr_words(const struct vpmu_arch *v, uint64_t words[5])

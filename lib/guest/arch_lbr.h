@@ -39,6 +39,13 @@ struct arch_lbr {
 	bool demand;           /* the engine was last told to record */
 	bool smm;              /* in SMM: nothing is recorded */
 	bool enabled;          /* AMD: DBG_EXTN_CFG.LBRV2EN */
+	uint8_t loggable;      /* counters that entries can log; resolved at init */
+	uint8_t logged;        /* counters that they log now */
+	uint64_t log_inserted; /* entries that have their counts, as vpmu_lbr_inserted() has it */
+	struct {
+		uint64_t seen;   /* the count of its event when that was last looked at */
+		uint8_t waiting; /* counts for the next entry, 3 at most */
+	} log[VPMU_LBR_LOG_COUNTERS];
 	uint64_t finished;     /* entries that have their marks, as vpmu_lbr_inserted() has it */
 	struct vpmu_lbr kept;
 };
@@ -80,6 +87,13 @@ void arch_lbr_words(const struct vpmu_arch *v, uint64_t words[5]);
 
 /** Complete the newest entries, by the engine. Call this before they are read. */
 void arch_lbr_finish(struct vpmu_arch *v);
+
+/** Bring logging in line with the selectors; counts of an event that is about to be released. */
+void arch_lbr_log_apply(struct vpmu_arch *v, bool recording);
+void arch_lbr_log_released(struct vpmu_arch *v, unsigned int pmc);
+/** Counts that wait for an entry, two bits for each counter: to save; to go on with. */
+uint64_t arch_lbr_log_put(struct vpmu_arch *v);
+void arch_lbr_log_resume(struct vpmu_arch *v, uint64_t bits);
 
 /** Entry @age, the newest being 0, as its registers show it; zeros if not owned. */
 void arch_lbr_entry(const struct vpmu_arch *v, unsigned int age, uint64_t entry[3]);

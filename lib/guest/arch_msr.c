@@ -42,6 +42,7 @@ static void evtsel_store(struct vpmu_arch *v, unsigned int i, uint64_t value)
 	uint64_t changed = v->r.evtsel[i] ^ value;
 
 	v->touched |= 1u << i;
+	v->marked.lbr |= arch_evtsel_logs(v, i, changed);
 	v->r.evtsel[i] = value;
 	if (changed == VPMU_EVTSEL_EN && arch_pmc_toggle(v, i))
 		return;
@@ -53,7 +54,7 @@ static void evtsel_store(struct vpmu_arch *v, unsigned int i, uint64_t value)
 static enum vpmu_result evtsel_write(struct vpmu_arch *v, unsigned int i,
 				     uint64_t value)
 {
-	if (value & ~v->valid.evtsel)
+	if (!arch_evtsel_valid(v, i, value))
 		return VPMU_FAULT;
 	evtsel_store(v, i, value);
 	return VPMU_HANDLED;

@@ -256,6 +256,7 @@ static void pmc_release(struct vpmu_arch *v, unsigned int pmc)
 
 	vpmu_assert(v->batch && v->made >> pmc & 1);
 	v->r.counter[pmc] = arch_event_read(v, pmc);
+	arch_lbr_log_released(v, pmc);
 	if (arch_topdown_is(v, pmc))
 		arch_topdown_look(v);
 	if (v->clock && v->running)

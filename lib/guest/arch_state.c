@@ -28,8 +28,8 @@
  * offered; without it a PMU begins with none:
  *   u8 kind (1 legacy, 2 architectural, 3 AMD), tos, reason, last; u32 generation
  *   u64 [0] claimed, [1] owned, [2] used since the last slice, [3] in SMM,
- *     [4] demanded of the engine, [5] AMD's DBG_EXTN_CFG.LBRV2EN; u64 LBR_SELECT or
- *     LBR_CTL; u64 LER from, to, info
+ *     [4] demanded of the engine, [5] AMD's DBG_EXTN_CFG.LBRV2EN, [15:8] counts that wait
+ *     for a record that logs them; u64 LBR_SELECT or LBR_CTL; u64 LER from, to, info
  *   32 times u64 from, to, info: the ring
  *
  * Body of the section VPMU_STATE_PEBS, version 1, only where PEBS is offered; without
@@ -386,7 +386,7 @@ static bool regs_valid(const struct vpmu_arch *v, const struct arch_image *im)
 	unsigned int i;
 
 	for (i = 0; i < v->n_gp; i++)
-		bad |= im->r.evtsel[i] & ~m->evtsel;
+		bad |= !arch_evtsel_valid(v, i, im->r.evtsel[i]);
 	bad |= im->r.fixed_ctrl & ~m->fixed_ctrl;
 	bad |= im->r.global_ctrl & ~m->global_ctrl;
 	bad |= im->r.status & ~m->status;

@@ -132,6 +132,8 @@ static const char *check_intel(const struct vpmu_model *m)
 	if (pebs != VPMU_CAP_PEBS_ARCH &&
 	    (format > 5 || !(pebs & VPMU_CAP_PEBS_BASELINE) != (format < 4)))
 		return "unknown format of PEBS records";
+	if (m->lbr_counters >> (lbr == VPMU_CAP_LBR_ARCH ? VPMU_LBR_LOG_COUNTERS : 0))
+		return "counters that branch records cannot log";
 	if (m->pdist && pebs != VPMU_CAP_PEBS_ARCH)
 		return "PDIST without architectural PEBS";
 	if (m->topdown && (m->n_fixed < 4 || (m->topdown != 4 && m->topdown != 8)))

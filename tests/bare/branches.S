@@ -72,6 +72,7 @@ branches:
 	wrmsr
 	mov	$0x186, %ecx
 	mov	counter_on, %eax
+	mov	counter_on + 4, %edx
 	wrmsr
 
 	k	JMP, 1f, .byte 0xeb, 1		/* short, over a byte */

@@ -4,13 +4,18 @@
  * are; for many filters, and with recording frozen by an overflow after each of
  * them in turn, the records must be the last ones of those that the filter lets
  * through; likewise with the records counted instead of the branches. And what
- * interrupts, faulting accesses and resets do to them.
+ * interrupts, faulting accesses and resets do to them. Where records log counters, two do: each
+ * record must have the number of branches since the one before it, and of those not taken.
  */
 #include "bare.h"
 
 #define N		32
 #define BRANCHES	0xc4
 #define INSERTS		0x20cc /* MISC_RETIRED.LBR_INSERTS */
+#define NOT_TAKENS	0x04c4 /* Clearwater Forest's */
+#define LOG		(1ull << 35) /* of a selector */
+#define EVTSEL_QUIET	0x430000 /* USR, OS, EN */
+#define LOG_MOST	3 /* or more */
 #define FREEZE_LBRS	0x800
 #define STATUS_LBR_FRZ	(1ull << 58)
 
@@ -33,11 +38,13 @@ void branches(void);
 void calls(uint64_t n);
 
 static bool arch; /* architectural LBR */
+static bool logs; /* with counters */
 static uint64_t event = BRANCHES; /* its overflow freezes */
 static volatile unsigned int n_pmi, n_timer;
 
 struct record {
 	uint64_t from, to, type;
+	uint64_t log; /* two bits of each counter */
 };
 
 static void verdict(const char *name, const char *what, uint64_t value, uint64_t want)
@@ -99,6 +106,7 @@ static void get(struct record *r)
 		r[i].from = rdmsr(reg_from(at));
 		r[i].to = rdmsr(reg_to(at));
 		r[i].type = rdmsr(reg_info(at)) >> 56 & 0xf;
+		r[i].log = rdmsr(reg_info(at)) >> 32 & 0xff;
 	}
 }
 
@@ -140,13 +148,24 @@ static bool pops(uint64_t select, const struct row *r)
 	return r->type == RET && select & CALL_STACK;
 }
 
+/* Compute the log of @n branches, of which @not_taken were not taken. */
+static uint64_t log_of(uint64_t n, uint64_t not_taken)
+{
+	if (!logs)
+		return 0;
+	return (n < LOG_MOST ? n : LOG_MOST) | (not_taken < LOG_MOST ? not_taken : LOG_MOST) << 2;
+}
+
 /* Compute the records of the rows up to @end. */
 static void expected(uint64_t select, const struct row *end, struct record *want)
 {
 	struct record ring[N] = { 0 };
+	uint64_t n = 0, not_taken = 0;
 	unsigned int tos = 0;
 
 	for (const struct row *r = path; r < end; r++) {
+		n += r->counted;
+		not_taken += r->type == NOT_TAKEN;
 		if (!passes(select, r))
 			continue;
 		if (pops(select, r)) {
@@ -155,7 +174,9 @@ static void expected(uint64_t select, const struct row *end, struct record *want
 			continue;
 		}
 		tos = (tos + 1) % N;
-		ring[tos] = (struct record){ r->from, r->to, arch ? r->type : 0 };
+		ring[tos] = (struct record){ r->from, r->to, arch ? r->type : 0,
+					     log_of(n, not_taken) };
+		n = not_taken = 0;
 	}
 	for (unsigned int i = 0; i < N; i++)
 		want[i] = ring[(tos - i) % N];
@@ -174,8 +195,12 @@ static void run(uint64_t select, uint64_t k)
 	wrmsr(MSR_DEBUGCTL, FREEZE_LBRS);
 	clear();
 	wrmsr(MSR_PMC0, (uint32_t)-k);
-	wrmsr(MSR_GLOBAL, 1);
 	counter_on = EVTSEL_ON | event;
+	if (logs) {
+		counter_on |= LOG;
+		wrmsr(MSR_EVTSEL0 + 1, EVTSEL_QUIET | NOT_TAKENS | LOG);
+	}
+	wrmsr(MSR_GLOBAL, logs ? 3 : 1);
 	if (arch) {
 		lbr_msr = 0x14ce;
 		lbr_on = ctl_of(select);
@@ -199,6 +224,9 @@ static unsigned int differ(const struct record *a, const struct record *b, uint6
 		if (*x != *y)
 			return i;
 		*x = a[i].type, *y = b[i].type;
+		if (*x != *y)
+			return i;
+		*x = a[i].log, *y = b[i].log;
 		if (*x != *y)
 			return i;
 	}
@@ -276,7 +304,11 @@ static void check_interrupts(void)
 		wrmsr(MSR_DEBUGCTL, 1);
 	}
 	asm volatile("sti");
-	user_call(calls, 200000);
+	/* A host that is busy lets time pass in steps. */
+	for (int i = 0; i < 1000 && n_timer <= 10; i++) {
+		clear();
+		user_call(calls, 200000);
+	}
 	asm volatile("cli");
 	wrmsr(arch ? 0x14ce : MSR_DEBUGCTL, 0);
 	apic_write(APIC_LVT_TIMER, LVT_MASKED);
@@ -318,6 +350,13 @@ static void check_faults(void)
 		if (table[i].msr != 0x14cf)
 			wrmsr(table[i].msr, 0);
 	}
+	for (unsigned int i = 0; i < 5; i++) {
+		verdict("a selector that is logged", "the fault",
+			try_wrmsr(MSR_EVTSEL0 + i, LOG), !logs || i == 4);
+		(void)try_wrmsr(MSR_EVTSEL0 + i, 0);
+	}
+	wrmsr(reg_info(3), 0xffull << 32);
+	verdict("INFO, what is logged", "it", rdmsr(reg_info(3)), logs ? 0xffull << 32 : 0);
 	wrmsr(reg_from(3), 0x1234);
 	verdict("FROM", "it", rdmsr(reg_from(3)), 0x1234);
 	clear();
@@ -469,6 +508,10 @@ int main(const char *line)
 	model = (a >> 4 & 0xf) | (a >> 12 & 0xf0);
 	cpuid(7, &a, &b, &c, &d);
 	arch = d >> 19 & 1;
+	if (arch) {
+		cpuid(0x1c, &a, &b, &c, &d);
+		logs = c >> 16 & 0xf;
+	}
 	if (option(line, "host", 0)) {
 		check_host();
 		return 0x21;

@@ -33,6 +33,10 @@ says '63:0 address: 0xffffffff81000000' LBR_3_FROM_IP=0xffffffff81000000
 says '59:56 BR_TYPE: return | 63 MISPRED: was mispredicted' IA32_LBR_0_INFO=0x8500000000000000
 says '0 MEMINFO: records have address, latency and source | 3 LBRS: ... branch records | 31:24 LBR_ENTRIES: 32: as many of them' \
 	PEBS_DATA_CFG=0x1f000009
+says '33:32 PMC0_CNT: 3: counts since the entry before, 3: or more | 37:36 PMC2_CNT: 1: likewise | 59:56 BR_TYPE: return' \
+	IA32_LBR_0_INFO=0x500001300000000
+says '15:0 event: INST_RETIRED.ANY_P: exact, on counters 0-7, fixed counter 0 | 35 LBR_LOG: branch records log its counts' \
+	PERFEVTSEL0=0x8000000c0
 says '26:4 WR: 240: next record, by 16 bytes | 32 EN: the threshold interrupts | 58:36 THRESH: 3840: threshold, by 16 bytes' \
 	PEBS_INDEX=0xf00100000f00
 says '31:0 RELOAD: 0xfffffff0: what it is reloaded with | 41:40 LBR: 3: ... branch records: 1: 8, 2: 16, 3: all | 63 PEBS_EN: its overflow writes a record' \

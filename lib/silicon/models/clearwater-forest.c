@@ -94,6 +94,7 @@ const struct vpmu_model vpmu_model_clearwater_forest = {
 	.capabilities = VPMU_CAP_LBR_ARCH | VPMU_CAP_PEBS_ARCH | VPMU_CAP_SMM_FREEZE |
 			VPMU_CAP_FULL_WIDTH,
 	.two_latencies = true,
+	.lbr_counters = 0xf,
 	.pdist = 0x100000003, /* PDISTCounter in Intel's list */
 	.events = clearwater_events,
 	.n_events = COUNT_OF(clearwater_events),

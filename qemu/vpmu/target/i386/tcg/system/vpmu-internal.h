@@ -139,6 +139,7 @@ struct X86VPMU {
     int64_t armed[X86_VPMU_BANKS];     /* instructions when last armed */
     int64_t kind_armed[X86_VPMU_BANKS][X86_VPMU_KINDS];
     uint64_t lbr_seen;                 /* state of vpmu_lbr_inserted() */
+    bool lbr_watched;                  /* libvpmu looks at each new record */
     int lbr_bank;                      /* bank to which new records belong */
     bool due;                          /* the next boundary has work */
     bool service;                      /* libvpmu asked for a service */

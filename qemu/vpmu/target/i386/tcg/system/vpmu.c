@@ -151,6 +151,9 @@ static X86VPMUMode vpmu_mode(const X86VPMU *v, int64_t nearest)
 {
     uint64_t demand = v->silicon->demand;
 
+    if (v->lbr_watched) {
+        return X86_VPMU_WATCH_KINDS;
+    }
     if (!demand && !vpmu_streaming(v)) {
         return X86_VPMU_OFF;
     }
@@ -169,7 +172,8 @@ static int64_t vpmu_arm_kinds(X86VPMU *v, int b)
     for (int k = 0; k < X86_VPMU_KINDS; k++) {
         uint64_t left = vpmu_left(v, VPMU_SIGNAL_JCC_TAKEN + k, b);
 
-        word[k] = MIN(left, VPMU_KIND_NEVER);
+        word[k] = v->lbr_watched && k != X86_VPMU_JCC_NOT_TAKEN
+                      ? MIN(left, 1) : MIN(left, VPMU_KIND_NEVER);
         v->kind_armed[b][k] = word[k];
         nearest = MIN(nearest, word[k]);
     }
@@ -319,6 +323,14 @@ static struct vpmu_lbr *vpmu_op_set_lbr(void *ctx, bool record)
     return vpmu_lbr_of(&v->cpu->env);
 }
 
+static void vpmu_op_watch_lbr(void *ctx, bool on)
+{
+    X86VPMU *v = ctx;
+
+    v->lbr_watched = on;
+    vpmu_arm(v);
+}
+
 static void vpmu_op_finish_lbr(void *ctx, struct vpmu_lbr_entry *const *entries,
                                unsigned int n)
 {
@@ -414,6 +426,7 @@ const struct vpmu_ops vpmu_tcg_ops = {
     .get_sample = vpmu_op_get_sample,
     .set_load_latency = vpmu_op_set_load_latency,
     .counter_restarted = vpmu_op_counter_restarted,
+    .watch_lbr = vpmu_op_watch_lbr,
 };
 
 void vpmu_serve(X86VPMU *v)
@@ -489,6 +502,9 @@ void x86_vpmu_boundary(CPUX86State *env)
     }
     qatomic_set_mb(&v->due, false);
     vpmu_fold(v);
+    if (v->lbr_watched) {
+        vpmu_arch_branched(v->arch);
+    }
     if (vpmu_reached(v)) {
         v->n_expired++;
         vpmu_silicon_expire(v->silicon);
@@ -663,7 +679,8 @@ static void vpmu_before_far(CPUX86State *env)
 
     if (v) {
         vpmu_fold_inserts(v);
-        if (v->silicon->demand & VPMU_SIGNAL_BIT(VPMU_SIGNAL_LBR_INSERTS)) {
+        if (v->lbr_watched ||
+            (v->silicon->demand & VPMU_SIGNAL_BIT(VPMU_SIGNAL_LBR_INSERTS))) {
             helper_vpmu_kind_due(env);
         }
     }
