@@ -51,7 +51,7 @@ t_vmm() {
 
 address() { nm "$programs/sample" | sed -n "s/^0*\([0-9a-f]*\) . $1$/\1/p"; }
 
-# stock NAME VERSION OPTION...: a stock guest, whose driver finds that version, and in which all
+# stock NAME VERSION LATE OPTION...: a stock guest, whose driver finds that version, and in which all
 # programs count exactly and samples have no skid.
 stock() {
 	local name=$1 list=() source
@@ -59,20 +59,20 @@ stock() {
 		list+=("$programs/$(basename "$source" .S)")
 	done
 	cat >guest.sh <<-'END'
-	programs=$1 instruction=$2 branch=$3 demo=$4 maker=$5 version=$6
-	shift 6
+	programs=$1 instruction=$2 branch=$3 demo=$4 maker=$5 version=$6 late=$7
+	shift 7
 	dmesg | grep -q "$maker PMU driver" && dmesg | grep -q "[.] version: *$version$" &&
 		echo 'ok driver' || echo "not ok driver: $(dmesg | grep -A 3 'Performance Events')"
 	"$programs/count" "$@"
 	"$programs/rdpmc" >out 2>&1 && echo 'ok rdpmc' || echo "not ok rdpmc: $(tail -n 1 out)"
 	# L1's perf starts no counter with 1 left, but with 2: when L1 takes the vCPU's thread off
-	# its CPU just there, the sample is that of the next event, at NEXT. It is one at most.
+	# its CPU just there, the sample is that of the next event, at NEXT. It is LATE at most.
 	sample() { # NAME EVENT PERIOD PROGRAM ADDRESS WANTED NEXT
 		chrt -f 1 perf record -q -e "$2:u" -c "$3" -o /tmp/data "$4" >/dev/null 2>&1
 		found=$(perf script -i /tmp/data -G -F ip 2>/dev/null | sort | uniq -c | xargs)
 		case $found in
 		"$6 $5") echo "ok samples of $1" ;;
-		"$(($6 - 1)) $5 1 $7" | "1 $7 $(($6 - 1)) $5") echo "ok samples of $1: one at the next event" ;;
+		"$(($6 - late)) $5 $late $7" | "$late $7 $(($6 - late)) $5") echo "ok samples of $1: one at the next event" ;;
 		*) echo "not ok samples of $1: $found" ;;
 		esac
 	}
@@ -85,15 +85,15 @@ stock() {
 	[ "$found" = 1 ] && echo 'ok an NMI for each PMI' ||
 		echo "not ok an NMI for each PMI: $(grep -E '^ *(NMI|PMI):' /proc/interrupts | xargs)"
 	END
-	lifted arch "$name" "${@:3}" -- sh ./guest.sh "$programs" "$(address instruction)" \
-		"$(address branch)" "$demo" $maker "$2" "${list[@]}"
+	lifted arch "$name" "${@:4}" -- sh ./guest.sh "$programs" "$(address instruction)" \
+		"$(address branch)" "$demo" $maker "$2" "$3" "${list[@]}"
 }
 
 t_guest() {
 	local cpus
 	load
 	for cpus in 2 ${SOAK:+1}; do
-		stock "guest-$cpus" $version --smp "$cpus"
+		stock "guest-$cpus" $version 1 --smp "$cpus"
 		case_of "guest-$cpus/vpmu run says which PMU" \
 			"$(grep -q "architectural PMU of vpmu_kvm.ko: version $version, $counters counters" \
 			"guest-$cpus.l2.err" || head -n 3 "guest-$cpus.l2.err")"
@@ -590,7 +590,7 @@ t_mediated() {
 	[ $maker = Intel ] || known=("$VPMU_ROOT/tests/selftests/differences-mediated.tsv")
 	rmmod $kvm && modprobe $kvm enable_mediated_pmu=1
 	load
-	stock mediated 2 --smp 2
+	stock mediated 2 0 --smp 2 # L1's perf counts nothing
 	case_of 'mediated/it gets none of ours' "$(grep -q 'has given it the mediated PMU' mediated.l2.err ||
 		head -n 5 mediated.l2.err)"
 	rm -f mediated-*

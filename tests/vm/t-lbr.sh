@@ -36,6 +36,11 @@ if [ -n "${SOAK:-}" ]; then
 	records Nehalem Nehalem bookworm LBR 16 no-chain far=none
 	records Haswell Haswell-v4 bookworm LBR 16
 fi
+# Counters in records: Linux has them from 6.8 on.
+for suite in ${SOAK:+bookworm-backports} trixie-backports; do
+	in_guest "counters $suite" --cpu ClearwaterForest --kernel "$suite" --root -- \
+		"$scripts/logged" "$VPMU_BUILD/guest/recurse"
+done
 in_guest Conroe --cpu Conroe --root -- "$scripts/boot-log" '4-deep LBR'
 if "$VPMU_QEMU/bin/qemu-system-x86_64" -device Icelake-Server-v6-x86_64-cpu,help 2>&1 |
 	grep -q pmu-pv; then
@@ -66,7 +71,7 @@ bare_by() { # NAME MODEL APPEND PYTHON ARGUMENT...
 	sed -E "s#^(ok|not ok) #\1 $name $model/#" <<<"$out"
 	[ $status = 67 ] || echo "not ok $name $model: QEMU's status is $status, not 67"
 }
-for model in ${SOAK:+Icelake-Server-v6} SapphireRapids; do
+for model in ${SOAK:+Icelake-Server-v6} SapphireRapids ClearwaterForest; do
 	bare_by 'host beside' "$model" host=1 "$here/pv_bare.py"
 	# The cases of t-bare.sh, exact to the branch, while the guest moves.
 	bare_by 'moving' "$model" host=0 "$here/migrate.py" 8
