@@ -77,6 +77,12 @@ static void no_sample(void *ctx, struct vpmu_sample *s)
 	memset(s, 0, sizeof(*s));
 }
 
+static void unwatched(void *ctx, bool on)
+{
+	(void)ctx;
+	(void)on;
+}
+
 static void start(uint8_t choice)
 {
 	struct vpmu_silicon_config silicon = { .size = sizeof(silicon) };
@@ -94,6 +100,7 @@ static void start(uint8_t choice)
 	machine.script.ops.gpa_read = absent_read;
 	machine.script.ops.gpa_write = absent_write;
 	machine.script.ops.get_sample = no_sample;
+	machine.script.ops.watch_lbr = unwatched;
 	silicon.model = vpmu_model_at(choice % n);
 	silicon.supplied = VPMU_SCRIPT_SUPPLIED;
 	silicon.ops = &machine.script.ops;
@@ -139,6 +146,8 @@ static void use(void)
 		{ VPMU_MSR_K7_EVTSEL0 + 3, 0xf004300ff },
 		{ VPMU_MSR_PMC_GP(3) + VPMU_PMC_CFG_A, 0x831000510c4 },
 		{ VPMU_MSR_PMC_GP(0) + VPMU_PMC_CFG_B, 0x100000003 },
+		{ VPMU_MSR_ARCH_LBR_CTL, 0x7f0007 },
+		{ VPMU_MSR_PMC_GP(2) + VPMU_PMC_CFG_A, 0x8005300c4 },
 		{ VPMU_MSR_PMC_GP(0) + VPMU_PMC_CFG_C, 0xfffffffa },
 		{ VPMU_MSR_PMC_FX(1) + VPMU_PMC_CFG_B, 1 },
 	};
@@ -181,8 +190,11 @@ static void check(void)
 	require(!vpmu_arch_save(arch(), NULL, 0, &size), "a loaded state can be saved");
 	require(size <= sizeof(again) && !vpmu_arch_save(arch(), again, size, &used) &&
 		used == size, "as large as it says");
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < 100; i++) {
 		vpmu_script_step(&machine.script, i % 4, VPMU_SIGNAL_CALL);
+		vpmu_script_branch(&machine.script, VPMU_BRANCH_CALL, i & 1, i, i + 1);
+		vpmu_arch_branched(arch());
+	}
 	for (i = 0; i < 8; i++) {
 		check_register(VPMU_MSR_PERFEVTSEL0 + i, VPMU_MSR_PERFEVTSEL0 + i);
 		check_register(VPMU_MSR_A_PMC0 + i, VPMU_MSR_A_PMC0 + i);
