@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """The programs whose time bench/run takes: six that stand for what users run.
 
-At a scale of 1 each of them takes about 4 to 7 seconds of a guest's CPU (from runs at 0.1 to
-0.25 on a busy machine), so that all but the compiler's time is not that of translation. Their files are the same on every machine, but for the programs of the
-distribution that read them.
+At a scale of 1 each of them takes about 4 to 7 seconds of a guest's CPU, so that all but the
+compiler's time is not that of translation. Their files are the same on every machine, but for
+the programs of the distribution that read them.
 """
 import os
 import random
