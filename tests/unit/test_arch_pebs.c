@@ -215,10 +215,12 @@ static void test_configurations(void **state)
 	r->model.extensions = 0;
 	assert_string_equal(vpmu_model_check(&r->model, &bad), "PEBS of another version");
 	r->model.capabilities = VPMU_CAP_PEBS_ADAPTIVE;
+	assert_string_equal(vpmu_model_check(&r->model, &bad),
+			    "counters that branch records cannot log");
+	r->model.lbr_counters = 0;
 	assert_string_equal(vpmu_model_check(&r->model, &bad), "PDIST without architectural PEBS");
 	r->model.version = 6;
 	r->model.pdist = 0;
-	r->model.lbr_counters = 0;
 	assert_string_equal(vpmu_model_check(&r->model, &bad), "PEBS of another version");
 	r->model.capabilities = VPMU_CAP_PEBS_ARCH | VPMU_CAP_PEBS_BASELINE;
 	assert_string_equal(vpmu_model_check(&r->model, &bad), "unknown format of PEBS records");
