@@ -80,13 +80,19 @@ def peers(report):
     yield from pairs("One to a peer", found["pairs"], result)
 
 
+def of_costs(report):
+    """The commit whose costs they are, if it is not the page's."""
+    commit = report.get("costs", {}).get("commit")
+    return f" vpmu {commit}." if commit and commit != report["machine"]["commit"] else ""
+
+
 def start(report):
     rows = [["vpmu run --no-snapshot -- true, which boots", "start"],
             ["vpmu run -- true, from a booted guest", "start_snapshot"]]
     costs = report["costs"]
     yield ("From start to command",
            "Seconds until `true` has run in a new guest and all processes have ended, cold and "
-           "warm.",
+           f"warm.{of_costs(report)}",
            ["", "seconds", "of CPU"],
            [[title, f"{costs[k]['wall_s']:.2f}", f"{costs[k]['cpu_s']:.2f}"]
             for title, k in rows if k in costs])
@@ -114,7 +120,7 @@ def switches(report):
     if rows:
         yield ("A context switch",
                "Microseconds of a switch in `perf bench sched pipe`, by the events that are "
-               "counted meanwhile, and the ratio of counting to not counting.",
+               f"counted meanwhile, and the ratio of counting to not counting.{of_costs(report)}",
                ["PMU", "nothing", "6 software events", "6 counters", "to nothing", "target"], rows)
 
 
@@ -122,14 +128,14 @@ def samples(report):
     pmi = report.get("costs", {}).get("pmi")
     if pmi:
         yield ("An overflow",
-               "The cost of a sample, perf's writing included.",
+               f"The cost of a sample, perf's writing included.{of_costs(report)}",
                ["", "samples", "microseconds each"],
                [[f"perf record -c {pmi['period']}", str(pmi["samples"]), f"{pmi['us']:.1f}"]])
     pebs = report.get("pebs") or report.get("costs", {}).get("pebs")
     if pebs:
         yield ("Large PEBS, to counting",
                "CPU time of `perf record -e instructions:uppp -c` to that of `perf stat`, perf's "
-               "writing included.",
+               f"writing included.{of_costs(report)}",
                ["", "ratio", "fastest to fastest", "records a second", "target"],
                [[w, spread(c), f"{c['best']:.3f}", f"{c['rate']:.0f}",
                  f"<={PEBS_TARGET:.2f} {judge(c, PEBS_TARGET)}"] for w, c in pebs.items()])
