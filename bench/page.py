@@ -304,7 +304,8 @@ def markdown(report):
             yield "| " + " | ".join(row) + " |"
         if targets:
             yield "\nTargets:\n"
-            yield from targets
+            for target in targets:
+                yield textwrap.fill(target, 110, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def main():
