@@ -184,6 +184,7 @@ void vpmu_arch_service(struct vpmu_arch *v);
  * A branch was recorded, and no instruction has retired since: its record gets what the counters
  * have counted that it logs. To be called on the vCPU while ops->watch_lbr has asked for it,
  * before vpmu_silicon_expire(); after other branches, or twice, it does nothing. Cannot fail.
+ * Source: Linux, arch/x86/events/intel/lbr.c, "branch counters logging".
  */
 void vpmu_arch_branched(struct vpmu_arch *v);
 

@@ -728,7 +728,7 @@ void arch_lbr_put(struct vpmu_arch *v, struct vpmu_state_cursor *c)
 			  (b->used ? LBR_USED : 0) | (b->smm ? LBR_SMM : 0) |
 			  (b->demand ? LBR_DEMAND : 0) |
 			  (b->enabled ? LBR_ENABLED : 0) |
-			  arch_lbr_log_put(v) << LBR_WAITING_SHIFT, 8);
+			  arch_lbr_log_waiting(v) << LBR_WAITING_SHIFT, 8);
 	vpmu_state_put(c, b->ctl, 8);
 	vpmu_state_put(c, l->ler_from, 8);
 	vpmu_state_put(c, l->ler_to, 8);

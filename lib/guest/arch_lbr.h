@@ -92,7 +92,7 @@ void arch_lbr_finish(struct vpmu_arch *v);
 void arch_lbr_log_apply(struct vpmu_arch *v, bool recording);
 void arch_lbr_log_released(struct vpmu_arch *v, unsigned int pmc);
 /** Counts that wait for an entry, two bits for each counter: to save; to go on with. */
-uint64_t arch_lbr_log_put(struct vpmu_arch *v);
+uint64_t arch_lbr_log_waiting(struct vpmu_arch *v);
 void arch_lbr_log_resume(struct vpmu_arch *v, uint64_t bits);
 
 /** Entry @age, the newest being 0, as its registers show it; zeros if not owned. */

@@ -16,11 +16,6 @@
 
 #define LOG_MOST	3u /* of two bits */
 
-static uint32_t log_shift(unsigned int pmc)
-{
-	return VPMU_LBR_LOG_SHIFT + 2 * pmc;
-}
-
 static void log_add(struct vpmu_arch *v, unsigned int pmc, uint64_t n)
 {
 	uint8_t *waiting = &v->lbr.log[pmc].waiting;
@@ -75,29 +70,7 @@ void arch_lbr_log_apply(struct vpmu_arch *v, bool recording)
 	b->logged = logged;
 }
 
-void vpmu_arch_branched(struct vpmu_arch *v)
-{
-	struct arch_lbr *b = &v->lbr;
-	uint64_t n, bits = 0;
-	unsigned int pmc;
-
-	vpmu_assert(arch_at_rest(v));
-	if (!b->logged)
-		return;
-	n = vpmu_lbr_inserted(b->stack, &b->log_inserted);
-	if (!n || n > VPMU_LBR_ENTRIES)
-		return;
-	for (pmc = 0; b->logged >> pmc; pmc++) {
-		if (!(b->logged >> pmc & 1))
-			continue;
-		log_look(v, pmc);
-		bits |= (uint64_t)b->log[pmc].waiting << log_shift(pmc);
-		b->log[pmc].waiting = 0;
-	}
-	vpmu_lbr_at(b->stack, (unsigned int)n - 1)->info |= bits;
-}
-
-uint64_t arch_lbr_log_put(struct vpmu_arch *v)
+uint64_t arch_lbr_log_waiting(struct vpmu_arch *v)
 {
 	uint64_t bits = 0;
 	unsigned int pmc;
@@ -109,6 +82,25 @@ uint64_t arch_lbr_log_put(struct vpmu_arch *v)
 		bits |= (uint64_t)v->lbr.log[pmc].waiting << (2 * pmc);
 	}
 	return bits;
+}
+
+void vpmu_arch_branched(struct vpmu_arch *v)
+{
+	struct arch_lbr *b = &v->lbr;
+	struct vpmu_lbr_entry *e;
+	unsigned int pmc;
+	uint64_t n;
+
+	vpmu_assert(arch_at_rest(v));
+	if (!b->logged)
+		return;
+	n = vpmu_lbr_inserted(b->stack, &b->log_inserted);
+	if (!n || n > VPMU_LBR_ENTRIES)
+		return;
+	e = vpmu_lbr_at(b->stack, (unsigned int)n - 1);
+	e->info |= arch_lbr_log_waiting(v) << VPMU_LBR_LOG_SHIFT;
+	for (pmc = 0; pmc < VPMU_LBR_LOG_COUNTERS; pmc++)
+		b->log[pmc].waiting = 0;
 }
 
 void arch_lbr_log_resume(struct vpmu_arch *v, uint64_t bits)

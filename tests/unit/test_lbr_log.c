@@ -261,7 +261,7 @@ static void test_events(void **state)
 	wr(m, GLOBAL, 3);
 	jump(m);
 	assert_int_equal(logged(m, 0), LOGGED(3, 1));
-	/* Counts from before recording was on are nobody's. */
+	/* Counts from before recording began belong to no record. */
 	wr(m, CTL, 0);
 	assert_false(m->watched);
 	jump(m);
