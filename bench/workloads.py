@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """The programs whose time bench/run takes: six that stand for what users run.
 
-At a scale of 1 each of them takes about 4 to 7 seconds of a guest's CPU, so that all but the
-compiler's time is not that of translation. Their files are the same on every machine, but for
+At a scale of 1 each of them takes 1 to 4 seconds of a guest's CPU (docs/BENCHMARKS.md), so that
+all but the compiler's time is not that of translation. Their files are the same on every machine, but for
 the programs of the distribution that read them.
 """
 import os

@@ -52,7 +52,7 @@ t_vmm() {
 address() { nm "$programs/sample" | sed -n "s/^0*\([0-9a-f]*\) . $1$/\1/p"; }
 
 # stock NAME VERSION LATE OPTION...: a stock guest, whose driver finds that version, and in which all
-# programs count exactly and samples have no skid.
+# programs count exactly and samples have no skid, but for LATE (0 or 1) that is one event late.
 stock() {
 	local name=$1 list=() source
 	for source in "$VPMU_ROOT"/tests/guest/*.S; do
