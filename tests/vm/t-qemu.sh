@@ -28,7 +28,7 @@ refused() { # NAME WORDS OPTION...
 refused vendor 'no PMU for this vendor' -cpu YongFeng,check=off,pmu=on
 refused version 'asked 0x6, available 0x5' -cpu $model,pmu=on,pmu-version=6
 refused counters 'asked 0x9, available 0x8' -cpu $model,pmu=on,pmu-gp=9
-refused 'fixed counters' 'asked 0x4, available 0x3' -cpu $model,pmu=on,pmu-fixed=4
+refused 'fixed counters' 'asked 0x5, available 0x4' -cpu $model,pmu=on,pmu-fixed=5
 refused 'version without a PMU' 'pmu-version: found no PMU' -cpu $model,pmu=off,pmu-version=2
 refused 'counters without a PMU' 'pmu-gp: found no PMU' -cpu $model,pmu=off,pmu-gp=2
 
@@ -91,22 +91,30 @@ moved() { # NAME OPTION...
 moved 'moved to another QEMU in mid-count'
 moved 'moved by savevm and loadvm in mid-count' --savevm
 
-# The clock leaps for the guest, again and again: its QEMU is stopped by a signal.
-status=0 leaps=0
-timeout -k 5 200 "${qemu[@]}" -bios qboot.rom -accel tcg,one-insn-per-tb=on -cpu $model,pmu=on \
-	-device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/exact" \
-	-serial stdio -pidfile "$TMPDIR/leap.pid" >"$TMPDIR/leap.out" 2>&1 </dev/null &
-guest=$!
-until [ -s "$TMPDIR/leap.pid" ] || ! kill -0 $guest 2>/dev/null; do sleep 0.01; done
-pid=$(cat "$TMPDIR/leap.pid")
-while [ $leaps -lt 12 ] && kill -STOP "$pid" 2>/dev/null; do
-	sleep 0.3
-	kill -CONT "$pid"
-	leaps=$((leaps + 1))
-	sleep 0.02
+# The clock leaps for the guest, again and again: its QEMU is stopped by a signal. The guest
+# needs less than 0.2 s, in which a busy machine may not run this shell: then once more.
+leap() {
+	local guest pid
+	status=0 leaps=0
+	timeout -k 5 200 "${qemu[@]}" -bios qboot.rom -accel tcg,one-insn-per-tb=on -cpu $model,pmu=on \
+		-device isa-debug-exit,iobase=0xf4,iosize=4 -kernel "$VPMU_BUILD/bare/exact" \
+		-serial stdio -pidfile "$TMPDIR/leap.pid" >"$TMPDIR/leap.out" 2>&1 </dev/null &
+	guest=$!
+	until [ -s "$TMPDIR/leap.pid" ] || ! kill -0 $guest 2>/dev/null; do sleep 0.01; done
+	pid=$(cat "$TMPDIR/leap.pid" 2>/dev/null)
+	while [ -n "$pid" ] && [ $leaps -lt 12 ] && kill -STOP "$pid" 2>/dev/null; do
+		sleep 0.3
+		kill -CONT "$pid"
+		leaps=$((leaps + 1))
+		sleep 0.02
+	done
+	wait $guest || status=$?
+}
+for _ in 1 2 3 4 5; do
+	leap
+	[ $leaps -lt 3 ] || break
 done
-wait $guest || status=$?
-same_rows 'the clock leaps in mid-count' "$(cat "$TMPDIR/leap.out")" $status
+same_rows 'the clock leaps in mid-count' "$(cat "$TMPDIR/leap.out")" "$status"
 [ $leaps -ge 3 ] || echo "not ok the clock leaps in mid-count: $leaps of 12 times, at least 3 wanted"
 rm -f "$TMPDIR/leap.out"
 
