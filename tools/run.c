@@ -339,49 +339,14 @@ static void report_uncounted(const json_t *query, const struct machine *m)
 	buffer_free(&line);
 }
 
-/* Does perf stat count what it chooses itself? An option of the program's may look like -e. */
-static bool chooses_events(char **command)
-{
-	static const char *const chosen[] = { "-e", "--event", "-M", "--metric", "--topdown" };
-
-	for (int i = 2; command[i]; i++)
-		for (size_t j = 0; j < sizeof(chosen) / sizeof(chosen[0]); j++)
-			if (!strncmp(command[i], chosen[j], strlen(chosen[j])))
-				return false;
-	return true;
-}
-
-static bool is_perf_7(const char *path)
-{
-	char *argv[] = { (char *)path, "--version", NULL };
-	struct buffer out = { 0 };
-	bool found;
-
-	found = path && !run_script(argv, &out) && !strncmp(out.data, "perf version 7.", 15);
-	buffer_free(&out);
-	return found;
-}
-
-/* Its own choice has topdown on CPUs of some models, and without it is refused as a whole. */
-static void tell_topdown(char **command, const struct machine *m, const char *perf)
-{
-	if (!m->kvm && events_model(m->cpu)->topdown && chooses_events(command) &&
-	    is_perf_7(perf))
-		say("perf 7 counts topdown metrics on this CPU unless it is told what to count, "
-		    "and counts nothing without them: --uarch on has them; or name events, as in "
-		    "perf stat -e instructions,branches");
-}
-
-/* perf says no more than "No such device or address", or that an event is unknown. */
-static void tell_perf(char **command, const struct machine *m, const char *perf)
+/* perf says no more than "No such device or address". */
+static void tell_memory(char **command)
 {
 	const char *slash = strrchr(command[0], '/');
 
 	if (strcmp(slash ? slash + 1 : command[0], "perf") || !command[1])
 		return;
-	if (!strcmp(command[1], "stat"))
-		tell_topdown(command, m, perf);
-	else if (!strcmp(command[1], "mem"))
+	if (!strcmp(command[1], "mem"))
 		say("perf mem needs an address for each sample: --uarch on takes it; a period, as "
 		    "in perf mem record -c 1000, makes that faster");
 	else if (!strcmp(command[1], "c2c"))
@@ -409,6 +374,8 @@ static void tell_outcome(const struct outcome *out, char **command,
 		    "cannot run in it", command[0]);
 	if (out->exited && out->status && out->flags & CHANNEL_EXIT_NETWORK)
 		say("the guest has no network but its own loopback: --network gives it one");
+	if (out->exited && out->status && !m->uarch)
+		tell_memory(command);
 }
 
 /* ---- this machine's memory, of which a guest takes what it has used once */
@@ -610,7 +577,6 @@ static bool trace_finish(struct trace_files *t, const struct options *o,
 
 struct run {
 	char **command;
-	const char *perf;	/* the one that the guest uses, or NULL */
 	struct machine *machine;
 	struct host_events events;
 	struct trace_files trace;
@@ -810,8 +776,6 @@ static void tell(struct run *r, const struct options *o, char **command, bool pa
 	events_tell(r->report.host_events);
 	events_tell_losses(r->report.vpmu, r->events.n, o->filter);
 	tell_outcome(&r->out, command, m);
-	if (r->out.exited && r->out.status && !m->uarch)
-		tell_perf(command, m, r->perf);
 	if (!trace_finish(&r->trace, o, m, &r->events) || r->out.flags & CHANNEL_EXIT_UNSAVED)
 		r->out.incomplete = true;
 }
@@ -850,7 +814,6 @@ static int run(const struct options *o, struct run *r)
 	if (!perf.path && !o->dry_run)
 		say("there is no perf on this machine for the guest to run: " PERF_CURE);
 	extra.perf = &perf;
-	r->perf = perf.path;
 	extra.kernel = &s.kernel;
 	if (!qemu_found(&s.qemu, o->dry_run))
 		fail(EXIT_VPMU, "QEMU is not built yet, and --dry-run builds nothing: make qemu");

@@ -69,7 +69,8 @@ struct vpmu_recipe {
 	uint8_t banks;    /* bitmap of VPMU_BANK_BIT, summed */
 	uint8_t shift;    /* right shift of the sum, 0..15 */
 	uint8_t quality;  /* enum vpmu_quality */
-	bool topdown;     /* slots, of which each class is counted too */
+	bool topdown;     /* slots, of which each class is counted too; if `signals` has
+			     none of them, all retire */
 };
 
 /**
@@ -85,7 +86,8 @@ struct vpmu_recipe {
  * @recipe:   filled on success and on failure (signals 0, quality NONE)
  *
  * A row that is for a condition counts with that one; for the rest: where the engine
- * supplies no cycles, one instruction is one cycle. No event then happens more than once
+ * supplies no cycles, one instruction is one cycle, and where it supplies no slots, one
+ * slot, which retires. No event then happens more than once
  * a cycle, so cmask 1 changes nothing, cmask 2 and above never count, and inverted they
  * count every cycle. Conditions without such a definition (edge, inverted cmask 1) are
  * not counted. inv without cmask is

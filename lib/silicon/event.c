@@ -74,14 +74,20 @@ const struct vpmu_event_def *vpmu_event_find(const struct vpmu_model *model,
 	return i > low ? &model->events[low] : NULL;
 }
 
-/* If the engine has no clock, one retired instruction is one cycle. */
+/*
+ * If the engine has no clock, one retired instruction is one cycle, and if it has no
+ * pipeline, one slot.
+ */
 static uint64_t clocked(uint64_t signals, uint64_t supplied)
 {
 	const uint64_t cycles = VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES);
+	const uint64_t instructions = VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS);
 
+	if (signals == VPMU_SIGNALS_SLOTS && !(signals & supplied))
+		return instructions;
 	if (!(signals & cycles) || supplied & cycles)
 		return signals;
-	return (signals & ~cycles) | VPMU_SIGNAL_BIT(VPMU_SIGNAL_INSTRUCTIONS);
+	return (signals & ~cycles) | instructions;
 }
 
 #define SLOTS_FIXED 3
@@ -163,7 +169,7 @@ int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixe
 		return -VPMU_ENOENT;
 	if (r.signals & cycles && !(VPMU_SIGNALS_UARCH & ~supplied))
 		r.quality = VPMU_QUALITY_MODELLED;
-	r.topdown = fixed == SLOTS_FIXED && !(VPMU_SIGNALS_TOPDOWN & ~supplied);
+	r.topdown = fixed == SLOTS_FIXED;
 	*recipe = r;
 	return 0;
 }

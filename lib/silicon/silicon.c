@@ -94,10 +94,16 @@ static uint64_t raw_total(const struct vpmu_silicon *s, const struct vpmu_recipe
 	return sum;
 }
 
+/* Are slots the model's? If they are instructions, each of them retires. */
+static bool classed(const struct vpmu_recipe *r)
+{
+	return r->topdown && r->signals & VPMU_SIGNALS_SLOTS;
+}
+
 /* The signals that have to be counted for a slot. */
 static uint64_t demanded(const struct vpmu_recipe *r)
 {
-	return r->signals | (r->topdown ? VPMU_SIGNALS_TOPDOWN : 0);
+	return r->signals | (classed(r) ? VPMU_SIGNALS_TOPDOWN : 0);
 }
 
 static uint64_t class_total(const struct vpmu_silicon *s, const struct vpmu_recipe *r,
@@ -105,7 +111,10 @@ static uint64_t class_total(const struct vpmu_silicon *s, const struct vpmu_reci
 {
 	struct vpmu_recipe one = *r;
 
-	one.signals = VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(VPMU_UARCH_RETIRING + i));
+	if (classed(r))
+		one.signals = VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(VPMU_UARCH_RETIRING + i));
+	else if (i)
+		return 0;
 	return raw_total(s, &one);
 }
 

@@ -490,6 +490,12 @@ static const struct vpmu_event_def *find_row(const struct perf_model *m,
 	return NULL;
 }
 
+/* Each instruction has one. */
+static bool is_slots(const struct vpmu_event_def *def)
+{
+	return def->select == 0xa4 && def->umask == 1;
+}
+
 /* The signals and banks of an event; false if no counter counts it. */
 static bool resolve(const struct perf_model *m, struct perf_model_event *e)
 {
@@ -500,9 +506,9 @@ static bool resolve(const struct perf_model *m, struct perf_model_event *e)
 	if (a->no_counter)
 		return true;
 	def = find_row(m, a);
-	if (!def || !def->signals || def->needs)
+	if (!def || !def->signals || (def->needs && !is_slots(def)))
 		return false;
-	e->signals = def->signals;
+	e->signals = is_slots(def) ? VPMU_SIGNAL_BIT(VPMU_SIGNAL_CYCLES) : def->signals;
 	e->allowed = def->gp_mask;
 	if (a->fixed >= 0) {
 		e->allowed |= 1u << (m->model->n_gp + def->fixed);

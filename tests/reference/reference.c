@@ -356,6 +356,9 @@ static enum ref_event plain_event(const struct ref_pmu *p, uint64_t evtsel)
 		return EV_CYCLES;
 	if (select == 0x3c && umask == 0x01)
 		return EV_CRYSTAL;
+	/* a cycle has one slot */
+	if (select == 0xa4 && umask == 0x01 && p->cfg.n_arch_events >= 8)
+		return EV_CYCLES;
 	if (p->cfg.umasks >= REF_UMASKS_CORE_DUO && p->cfg.umasks <= REF_UMASKS_ATOM)
 		return older_branch_event(p, select, umask);
 	if (select != 0xc4)
@@ -931,8 +934,8 @@ static void leaf_23(const struct ref_pmu *p, uint32_t subleaf, uint32_t availabl
 bool ref_cpuid(const struct ref_pmu *p, uint32_t leaf, uint32_t subleaf,
 	       struct ref_cpuid *regs)
 {
-	/* LLC references, LLC misses, branch misses and slots are not counted */
-	uint32_t unavailable = BIT(3) | BIT(4) | BIT(6) | BIT(7);
+	/* LLC references, LLC misses and branch misses are not counted */
+	uint32_t unavailable = BIT(3) | BIT(4) | BIT(6);
 	const struct ref_config *c = &p->cfg;
 
 	if (leaf == 1) {

@@ -141,7 +141,7 @@ static void test_quality(void **state)
 		{ 0x003c, -1, VPMU_QUALITY_DEFINED },
 		{ 0, 0, VPMU_QUALITY_EXACT },
 		{ 0, 2, VPMU_QUALITY_DEFINED },
-		{ 0, 3, VPMU_QUALITY_NONE },
+		{ 0, 3, VPMU_QUALITY_DEFINED },
 		{ 0x412e, -1, VPMU_QUALITY_NONE },
 		{ 0x00c0 | CMASK(2), -1, VPMU_QUALITY_DEFINED },
 		{ 0x1234, -1, VPMU_QUALITY_NONE },

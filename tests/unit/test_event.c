@@ -205,11 +205,12 @@ static const struct resolved resolved[] = {
 	{ 106, 0x412e, -1, 0, 0, NONE },
 	{ 106, 0x00c4, -1, S(BRANCHES), 0, EXACT },
 	{ 106, 0x00c5, -1, 0, 0, NONE },
-	{ 106, 0x01a4, -1, 0, 0, NONE },
+	{ 106, 0x01a4, -1, S(INSTRUCTIONS), 0, DEFINED },
 	{ 106, 0, 0, S(INSTRUCTIONS), 0, EXACT },
 	{ 106, 0, 1, S(INSTRUCTIONS), 0, DEFINED },
 	{ 106, 0, 2, S(INSTRUCTIONS), 0, DEFINED },
-	{ 106, 0, 3, 0, 0, NONE },
+	{ 106, 0, 3, S(INSTRUCTIONS), 0, DEFINED },
+	{ 106, 0x02c2, -1, 0, 0, NONE }, /* a class alone */
 	{ 85, 0, 2, S(INSTRUCTIONS), 0, DEFINED },
 	/* @select is not used with a fixed counter, whatever it holds. */
 	{ 106, 0x00c4 | VPMU_EVTSEL_EDGE | CMASK(7), 0, S(INSTRUCTIONS), 0, EXACT },

@@ -118,15 +118,12 @@ static void test_offcore(void **state)
 static void test_without_model(void **state)
 {
 	static const uint32_t msr[] = { VPMU_MSR_OFFCORE_RSP_0, VPMU_MSR_OFFCORE_RSP_0 + 1,
-					VPMU_MSR_PEBS_LD_LAT, VPMU_MSR_PERF_METRICS };
-	struct vpmu_cpuid regs = { 0 };
+					VPMU_MSR_PEBS_LD_LAT };
 	struct pebs_rig *r = pebs_rig_new(4, 5, NULL);
 	uint64_t value;
 	size_t i;
 
 	(void)state;
-	assert_false(vpmu_arch_cpuid(r->v, 0xa, 0, &regs) && (regs.edx & 0x1f) != 3);
-	assert_int_equal(vpmu_arch_rdpmc(r->v, 0x20000000, false, &value), VPMU_FAULT);
 	for (i = 0; i < COUNT_OF(msr); i++) {
 		assert_int_equal(vpmu_arch_rdmsr(r->v, msr[i], &value), VPMU_FAULT);
 		assert_int_equal(vpmu_arch_wrmsr(r->v, msr[i], 0), VPMU_FAULT);
@@ -274,6 +271,34 @@ static void test_topdown(void **state)
 	classes(r, 0, 255000, 0, 0);
 	assert_int_equal(rd(r, METRICS), 100 | 128 << 8 | 27ull << 24);
 	assert_int_equal(vpmu_arch_wrmsr(r->v, METRICS, 1ull << 32), VPMU_FAULT);
+	assert_null(r->script.broken);
+	pebs_rig_free(r);
+}
+
+/* Without a model each instruction has a slot, and retires; it is of no class of level 2. */
+static void test_topdown_defined(void **state)
+{
+	struct pebs_rig *r = pebs_rig_new_model(vpmu_model_find(VPMU_VENDOR_INTEL, 6, SAPPHIRE),
+						5, 0);
+	struct vpmu_cpuid regs = { 0 };
+
+	(void)state;
+	vpmu_arch_cpuid(r->v, 0xa, 0, &regs);
+	assert_int_equal(regs.edx & 0x1f, 4);
+	assert_int_equal(regs.ebx & 0x80, 0);
+	assert_true(rd(r, VPMU_MSR_PERF_CAPABILITIES) & VPMU_CAP_METRICS);
+	topdown_begin(r);
+	happen(r, VPMU_SIGNAL_INSTRUCTIONS, 1000);
+	assert_int_equal(rdpmc(r, 0x40000003), 1000);
+	assert_int_equal(rdpmc(r, 0x20000000), 255);
+	/* What a guest writes is diluted by what follows. */
+	wr(r, VPMU_MSR_GLOBAL_CTRL, 0);
+	wr(r, SLOTS_CTR, 255000);
+	wr(r, METRICS, 55 | 200 << 8);
+	wr(r, VPMU_MSR_GLOBAL_CTRL, EN_METRICS | EN_SLOTS);
+	happen(r, VPMU_SIGNAL_INSTRUCTIONS, 255000);
+	assert_int_equal(rd(r, METRICS), 155 | 100 << 8);
+	assert_int_equal(rd(r, SLOTS_CTR), 510000);
 	assert_null(r->script.broken);
 	pebs_rig_free(r);
 }
@@ -460,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_latency),
 		cmocka_unit_test(test_topdown),
 		cmocka_unit_test(test_topdown_2),
+		cmocka_unit_test(test_topdown_defined),
 		cmocka_unit_test(test_topdown_overflow),
 		cmocka_unit_test(test_restarted),
 	};

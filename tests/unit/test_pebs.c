@@ -81,7 +81,7 @@ static void test_offered(void **state)
 	for (format = 0; format <= 5; format++) {
 		struct pebs_rig *r = pebs_rig_new(format, 0, NULL);
 		struct vpmu_cpuid c = { 0, 0, 0, 0 };
-		uint64_t enable = format >= 4 ? 0xff | 7ull << 32
+		uint64_t enable = format >= 4 ? 0xff | 0xfull << 32
 				: format ? 0xf | 0xfull << 32 : 0xf;
 		unsigned int bit;
 		uint64_t value;

@@ -207,7 +207,7 @@ static void expect_uncounted(struct machine *m, bool told)
 	assert_false(vpmu_arch_cpuid(m->v, 7, 2, &r));
 }
 
-/* Cycles, instructions, reference cycles and branches are counted; slots are not. */
+/* Cycles, instructions, reference cycles, branches and slots are counted. */
 static void test_leaf(void **state)
 {
 	struct machine *m = granite();
@@ -215,9 +215,9 @@ static void test_leaf(void **state)
 
 	(void)state;
 	expect_leaf(m, 0, 0xf, 7, 0, 0);
-	expect_leaf(m, 1, 0xff, 7, 0, 0);
-	expect_leaf(m, 2, 0xff, 7, 0xff, 7);
-	expect_leaf(m, 3, 0x27, 0, 0, 0);
+	expect_leaf(m, 1, 0xff, 0xf, 0, 0);
+	expect_leaf(m, 2, 0xff, 0xf, 0xff, 0xf);
+	expect_leaf(m, 3, 0xa7, 0, 0, 0);
 	for (i = 4; i < 8; i++)
 		expect_leaf(m, i, 0, 0, 0, 0);
 	expect_uncounted(m, true);
@@ -342,7 +342,7 @@ static void test_block(void **state)
 
 	(void)state;
 	m = granite();
-	check_block(m, 8, 3, v6 | BIT(37));
+	check_block(m, 8, 4, v6 | BIT(37));
 	machine_free(m);
 	m = machine_of(GRANITE, 6, 2, 1);
 	check_block(m, 2, 1, v6 | BIT(37));
@@ -366,7 +366,7 @@ static void test_fixed_ctrl(void **state)
 	(void)state;
 	for (b = 0; b < 64; b++)
 		assert_int_equal(faults(m, FIXED_CTRL, BIT(b)),
-				 !((0xbbb | BIT(33) | BIT(37) | BIT(41)) & BIT(b)));
+				 !((0xbbbb | BIT(33) | BIT(37) | BIT(41) | BIT(45)) & BIT(b)));
 	machine_free(m);
 	m = machine_of(CLEARWATER, 6, 0, -1);
 	assert_true(faults(m, FIXED_CTRL, BIT(33)));
@@ -854,9 +854,9 @@ static void test_state_refused(void **state)
 		{ __LINE__, 18, 1, -VPMU_EINVAL },     /* zero */
 		{ __LINE__, 23, 1, -VPMU_EINVAL },
 		{ __LINE__, 24 + 1, 1, -VPMU_EINVAL }, /* CFG_B: counter 8 */
-		{ __LINE__, 24 + 4, 8, -VPMU_EINVAL }, /* ... fixed counter 3 */
+		{ __LINE__, 24 + 4, 16, -VPMU_EINVAL }, /* ... fixed counter 4 */
 		{ __LINE__, 24 + 8 + 4, 1, -VPMU_EINVAL }, /* CFG_C: bit 32 */
-		{ __LINE__, 24 + 16 * 10 + 8 + 7, 0x80, -VPMU_EINVAL }, /* the last one's */
+		{ __LINE__, 24 + 16 * 11 + 8 + 7, 0x80, -VPMU_EINVAL }, /* the last one's */
 		{ __LINE__, 24, 1, 0 },
 		{ __LINE__, 24 + 8, 1, 0 },
 	};

@@ -50,4 +50,11 @@ in_guest perf -- sh -c '
 		else
 			echo "not ok $name: perf stat: $found, not $instructions $branches"
 		fi
+		found=$(perf stat -x, -e "{slots:u,topdown-retiring:u,topdown-bad-spec:u,topdown-fe-bound:u,topdown-be-bound:u}" \
+			"$program" 2>&1 | cut -d, -f1 | tr "\n" " ")
+		if [ "$found" = "$instructions $instructions 0 0 0 " ]; then
+			echo "ok $name, slots"
+		else
+			echo "not ok $name, slots: perf stat: $found, not $instructions"
+		fi
 	done' sh "$programs/count" -x "${list[@]}"

@@ -75,7 +75,7 @@ model=Icelake-Server-v6
 saved arch $model,pmu=on
 refused 'no PMU' arch $model,pmu=off 'needed: pmu=on'
 refused 'general-purpose counters' arch $model,pmu=on,pmu-gp=4 'general-purpose counters: found 0x8, available 0x4'
-refused 'fixed counters' arch $model,pmu=on,pmu-fixed=2 'fixed counters: found 0x3, available 0x2'
+refused 'fixed counters' arch $model,pmu=on,pmu-fixed=2 'fixed counters: found 0x4, available 0x2'
 refused version arch $model,pmu=on,pmu-version=4 'version of perfmon: found 0x5, available 0x4'
 refused PEBS arch $model,pmu=on,ds=off PEBS
 refused 'another model' arch Skylake-Server,pmu=on 'version of perfmon'

@@ -403,21 +403,6 @@ t_perf() {
 	fi
 }
 
-# perf stat of 7.x on a CPU whose topdown the guest has not, unless it is told what to count
-told_of_topdown() {
-	local out dir=$work/perf7
-	mkdir "$dir"
-	printf '#!/bin/sh\n[ "$1" != --version ] || exec echo perf version 7.3.4\nexit 1\n' >"$dir/perf"
-	chmod +x "$dir/perf"
-	out=$(PATH=$dir:$PATH run -- perf stat true 2>&1)
-	has topdown "$out" 'perf 7 counts topdown metrics on this CPU unless'
-	out=$(PATH=$dir:$PATH run -- perf stat -e cycles true 2>&1
-		PATH=$dir:$PATH run --cpu Cascadelake-Server -- perf stat true 2>&1
-		run -- perf stat false 2>&1)
-	[[ $out != *topdown* ]]
-	same topdown-not-told $? 0
-}
-
 # The guest's counters, if our QEMU is in use.
 t_counters() {
 	local out
@@ -439,7 +424,6 @@ t_counters() {
 	has perf-mem "$out" 'perf mem needs an address for each sample: --uarch on takes it'
 	out=$(run -- "$(command -v perf)" c2c record -o /dev/null true 2>&1)
 	has perf-c2c "$out" 'perf c2c needs an address for each sample: --uarch on takes it, but'
-	told_of_topdown
 	out=$(run -- perf stat -x, -e instructions:u true 2>&1)
 	[[ $out != *'not a count'* ]]
 	same nothing-to-tell $? 0

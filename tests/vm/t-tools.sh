@@ -41,10 +41,9 @@ if installed papi_command_line papi-tools; then
 fi
 
 # likwid counts the CPU's user code, its own between start and end included: some 6000 instructions.
-# Skylake-Server has as many fixed counters as likwid believes; Icelake-Server does with --uarch. Its
-# daemon closes as many files as it may have open.
+# Its daemon closes as many files as it may have open.
 if installed likwid-perfctr likwid; then
-	for options in '--cpu Skylake-Server' ${SOAK:+'--uarch on'}; do
+	for options in '--cpu Icelake-Server' ${SOAK:+'--cpu Skylake-Server' '--uarch on'}; do
 		# shellcheck disable=SC2016,SC2086 # expanded in the guest; words
 		out=$(guest --root $options -- sh -c 'ulimit -n 64; likwid-perfctr -O -C 0 -M 1 \
 			-g INSTR_RETIRED_ANY:FIXC0,BR_INST_RETIRED_ALL_BRANCHES:PMC0 "$1"' sh "$VPMU_BUILD/examples/demo")
