@@ -381,7 +381,7 @@ static void test_status_set_and_inuse(void **state)
 	fake_wr(f, STATUS_SET, 0x8);
 	assert_int_equal(fake_rd(f, STATUS), 0xd);
 	assert_int_equal(f->n_pmi, 0);
-	fake_wr(f, STATUS_SET, BIT(63) | 1); /* as KVM restores it */
+	fake_wr(f, STATUS_SET, BIT(63) | 1); /* KVM restores it so */
 	assert_int_equal(fake_rd(f, STATUS), BIT(63) | 0xd);
 	fake_wr(f, OVF_CTRL, BIT(63) | 0xc);
 	assert_int_equal(fake_rd(f, STATUS), 1);

@@ -291,7 +291,7 @@ static void test_topdown_defined(void **state)
 	happen(r, VPMU_SIGNAL_INSTRUCTIONS, 1000);
 	assert_int_equal(rdpmc(r, 0x40000003), 1000);
 	assert_int_equal(rdpmc(r, 0x20000000), 255);
-	/* What a guest writes is diluted by what follows. */
+	/* Values that a guest writes are diluted by what follows. */
 	wr(r, VPMU_MSR_GLOBAL_CTRL, 0);
 	wr(r, SLOTS_CTR, 255000);
 	wr(r, METRICS, 55 | 200 << 8);

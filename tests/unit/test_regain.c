@@ -63,7 +63,7 @@ static void test_goes_on(void **state)
 	tick(f, 30);
 	take(f, BIT(0) | BIT(8));
 	tick(f, 50);
-	assert_true(vpmu_arch_slice(f->v)); /* in vain */
+	assert_true(vpmu_arch_slice(f->v)); /* none is regained */
 	assert_int_equal(fake_rd(f, LOST), BIT(32) | 1);
 	assert_int_equal(fake_rd(f, GENERATION), 2);
 	f->taken = 0;
@@ -111,7 +111,7 @@ static void test_pauses(void **state)
 		for (slice = 0; slice < 32; slice++)
 			(void)vpmu_arch_slice(f->v);
 		assert_int_equal(fake_rd(f, LOST), 0);
-		assert_true(vpmu_arch_slice(f->v)); /* as long as something is enabled */
+		assert_true(vpmu_arch_slice(f->v)); /* until nothing is enabled */
 	}
 	fake_free(f);
 }
@@ -333,7 +333,7 @@ static void test_one_by_one(void **state)
 	machine_free(m);
 }
 
-/* Records begin anew, as the guest has set them up. */
+/* Records begin again, as the guest has set them up. */
 static void test_branch_records(void **state)
 {
 	static const uint8_t models[] = { 106, 143 };
