@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 240
 #
 # The documents name only things that exist: files and headings that they link to, make's
 # verbs and variables, vpmu's verbs and options, scripts, patterns of tests. No command is

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+# timeout: 240
 #
 # qemu/patches as QEMU's maintainers take patches: git am finds an author, a date and the
 # author's sign-off, the message is at most 76 columns wide, and checkpatch.pl of the source
