@@ -18,6 +18,7 @@
 #define LEND_SLOTS	0x400u
 #define LEND_CLASS	0x8000u
 #define LEND_STEP	0x100u
+#define LEND_LEAST	5u
 
 static void lend_close(const struct vpmu_kvm_lend *l)
 {
@@ -27,15 +28,19 @@ static void lend_close(const struct vpmu_kvm_lend *l)
 		close(l->event[i]);
 }
 
-/* Opens as many as the CPU has: 5, 9, or less if it has no topdown metrics. */
-static void lend_open(struct vpmu_kvm_lend *l, pid_t thread, bool user, bool kernel)
+/*
+ * Opens @most events: 5, 9, or less if the CPU has no topdown metrics. Perf takes a class
+ * that the CPU lacks for another event.
+ */
+static void lend_open(struct vpmu_kvm_lend *l, uint32_t most, pid_t thread, bool user,
+		      bool kernel)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_RAW, .size = sizeof(attr), .config = LEND_SLOTS, .disabled = 1,
 		.exclude_user = !user, .exclude_kernel = !kernel, .exclude_host = 1,
 	};
 
-	for (l->n_events = 0; l->n_events < VPMU_KVM_LEND_MAX; l->n_events++) {
+	for (l->n_events = 0; l->n_events < most; l->n_events++) {
 		int leader = l->n_events ? l->event[0] : -1;
 		long fd = syscall(SYS_perf_event_open, &attr, thread, -1, leader,
 				  PERF_FLAG_FD_CLOEXEC);
@@ -52,9 +57,21 @@ bool vpmu_kvm_topdown(void)
 {
 	struct vpmu_kvm_lend l = { .size = sizeof(l) };
 
-	lend_open(&l, 0, true, true);
+	lend_open(&l, LEND_LEAST, 0, true, true);
 	lend_close(&l);
-	return l.n_events >= 5;
+	return l.n_events == LEND_LEAST;
+}
+
+/* Returns an error number, or 0. The module keeps the events, so the files are closed. */
+static int lend_group(int device, struct vpmu_kvm_lend *l, uint32_t most, pid_t thread,
+		      unsigned int rings)
+{
+	int error;
+
+	lend_open(l, most, thread, rings & 1, rings & 2);
+	error = ioctl(device, VPMU_KVM_LEND, l) ? errno : 0;
+	lend_close(l);
+	return error;
 }
 
 int vpmu_kvm_lend(int device, int vm, uint32_t vcpu, pid_t thread, char *why)
@@ -64,11 +81,11 @@ int vpmu_kvm_lend(int device, int vm, uint32_t vcpu, pid_t thread, char *why)
 	*why = '\0';
 	for (rings = 3; rings; rings--) {
 		struct vpmu_kvm_lend l = { .size = sizeof(l), .vm = vm, .vcpu = vcpu };
-		int error;
+		int error = lend_group(device, &l, VPMU_KVM_LEND_MAX, thread, rings);
 
-		lend_open(&l, thread, rings & 1, rings & 2);
-		error = ioctl(device, VPMU_KVM_LEND, &l) ? errno : 0;
-		lend_close(&l);
+		/* The module knows how many the CPU has. */
+		if (error == EINVAL && l.available >= LEND_LEAST && l.available < l.n_events)
+			error = lend_group(device, &l, (uint32_t)l.available, thread, rings);
 		if (error) {
 			snprintf(why, VPMU_KVM_WHY, "%s", l.why);
 			return -error;

@@ -94,7 +94,7 @@ if [ -z "${SOAK:-}" ]; then
 		# shellcheck disable=SC2086 # words are meant
 		round amd bookworm panic_on_warn=1 1000 3 ${CASES:-vmm tool property guest lost told contention}
 		# shellcheck disable=SC2086 # words are meant
-		CPU=Icelake-Server round intel trixie-backports panic_on_warn=1 1000 3 ${CASES:-vmm carried fuzz}
+		CPU=Icelake-Server round intel trixie-backports panic_on_warn=1 1000 3 ${CASES:-vmm guest carried fuzz}
 	fi
 	[ "${CASES:-lent}" != lent ] || UARCH=on round intel bookworm panic_on_warn=1 0 0 lent
 	exit 0

@@ -176,7 +176,7 @@ static const char *t_asked(void)
 	CHECK(a.available, pmu->version);
 	a = (struct vpmu_kvm_arch){ .n_gp = pmu->n + 1 };
 	CHECK(vmm_arch(vm, &a), EOPNOTSUPP);
-	a = (struct vpmu_kvm_arch){ .n_fixed = pmu->intel ? 4 : 1 };
+	a = (struct vpmu_kvm_arch){ .n_fixed = pmu->intel ? 5 : 1 };
 	CHECK(vmm_arch(vm, &a), EOPNOTSUPP);
 	a = (struct vpmu_kvm_arch){ .capabilities = VPMU_CAP_AMD_SVM };
 	CHECK(vmm_arch(vm, &a), EOPNOTSUPP);

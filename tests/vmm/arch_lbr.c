@@ -298,21 +298,23 @@ static const char *beside_another(void)
 /* Events of the host's on this CPU, pinned, as many as it has counters. Returns their number. */
 static unsigned int fill(int *fd, unsigned int room)
 {
-	static const uint64_t configs[] = {
-		PERF_COUNT_HW_REF_CPU_CYCLES, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
+	static const struct { uint32_t type; uint64_t config; } events[] = {
+		{ PERF_TYPE_RAW, 0x400 }, /* slots */
+		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES },
+		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
 	};
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr), .pinned = 1,
-	};
+	struct perf_event_attr attr = { .size = sizeof(attr), .pinned = 1 };
 	unsigned int n;
 	uint64_t count;
 
 	for (n = 0; n < room; n++) {
-		attr.config = configs[n < 2 ? n : 2];
+		attr.type = events[n < 3 ? n : 3].type;
+		attr.config = events[n < 3 ? n : 3].config;
 		fd[n] = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, 0);
 		if (fd[n] < 0)
 			return n;
-		if (read(fd[n], &count, sizeof(count)) == 0 && n > 2) {
+		if (read(fd[n], &count, sizeof(count)) == 0 && n > 3) {
 			close(fd[n]);
 			return n;
 		}

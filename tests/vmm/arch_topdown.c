@@ -17,7 +17,12 @@
 #define USER		2ull
 #define KERNEL		1ull
 
-/* The number of events, or 0: this host counts no slots. */
+#define HEAVY_OPS	"/sys/bus/event_source/devices/cpu/events/topdown-heavy-ops"
+
+/*
+ * The number of events, or 0: this host counts no slots. Perf takes classes of level 2 for
+ * other events where the CPU has none.
+ */
 static unsigned int open_group(struct vpmu_kvm_lend *l, uint64_t rings, uint32_t flags)
 {
 	struct perf_event_attr attr = {
@@ -26,7 +31,9 @@ static unsigned int open_group(struct vpmu_kvm_lend *l, uint64_t rings, uint32_t
 		.exclude_kernel = !(rings & KERNEL), .inherit = flags >> 1 & 1,
 	};
 
-	for (l->n_events = 0; l->n_events < VPMU_KVM_LEND_MAX; l->n_events++) {
+	const unsigned int most = access(HEAVY_OPS, F_OK) ? 5 : VPMU_KVM_LEND_MAX;
+
+	for (l->n_events = 0; l->n_events < most; l->n_events++) {
 		l->event[l->n_events] = (int)syscall(SYS_perf_event_open, &attr, 0, -1,
 			l->n_events ? l->event[0] : -1, PERF_FLAG_FD_CLOEXEC);
 		if (l->event[l->n_events] < 0)
