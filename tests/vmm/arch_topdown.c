@@ -19,10 +19,13 @@
 
 #define HEAVY_OPS	"/sys/bus/event_source/devices/cpu/events/topdown-heavy-ops"
 
-/*
- * The number of events, or 0: this host counts no slots. Perf takes classes of level 2 for
- * other events where the CPU has none.
- */
+/* Slots, and the classes of the CPU: perf takes those that it lacks for other events. */
+static unsigned int most_events(void)
+{
+	return access(HEAVY_OPS, F_OK) ? 5 : VPMU_KVM_LEND_MAX;
+}
+
+/* The number of events, or 0: this host counts no slots. */
 static unsigned int open_group(struct vpmu_kvm_lend *l, uint64_t rings, uint32_t flags)
 {
 	struct perf_event_attr attr = {
@@ -31,7 +34,7 @@ static unsigned int open_group(struct vpmu_kvm_lend *l, uint64_t rings, uint32_t
 		.exclude_kernel = !(rings & KERNEL), .inherit = flags >> 1 & 1,
 	};
 
-	const unsigned int most = access(HEAVY_OPS, F_OK) ? 5 : VPMU_KVM_LEND_MAX;
+	const unsigned int most = most_events();
 
 	for (l->n_events = 0; l->n_events < most; l->n_events++) {
 		l->event[l->n_events] = (int)syscall(SYS_perf_event_open, &attr, 0, -1,
@@ -207,8 +210,10 @@ static const char *lent_topdown(void)
 	CHECK(msr(v, SLOTS), 0);
 	CHECK(!msr(v, LOSS_REASON(pmu->n + 3)), false);
 	/* While nothing counts, it is data. */
-	CHECK(vmm_wrmsr(v, VPMU_MSR_PERF_METRICS, 0x0102030405060708), 0);
-	CHECK(msr(v, VPMU_MSR_PERF_METRICS), 0x0102030405060708);
+	value = most_events() > 5 ? 0x0102030405060708 : 0x05060708;
+	CHECK(vmm_wrmsr(v, VPMU_MSR_PERF_METRICS, value), 0);
+	CHECK(msr(v, VPMU_MSR_PERF_METRICS), value);
+	CHECK(vmm_wrmsr(v, VPMU_MSR_PERF_METRICS, 1ull << 32) == 0, most_events() > 5);
 	TRY(count_slots(v, USER | KERNEL, (1ull << 48) - 1000, turns));
 	CHECK(msr(v, STATUS) >> 35 & 1, 1);
 	/* Seldom is there a service between this overflow and the end of counting. */
