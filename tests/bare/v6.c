@@ -137,7 +137,7 @@ static void check_block(void)
 	wrmsr(GP(0) + CFG_C, 0);
 	expect("1920H does not exist", try_rdmsr(GP(8), &value), 1);
 	expect("1981H does not exist", try_rdmsr(FX(0) + CFG_A, &value), 1);
-	expect("198CH does not exist", try_rdmsr(FX(3), &value), 1);
+	expect("the next fixed counter does not exist", try_rdmsr(FX(pebs ? 3 : 4), &value), 1);
 }
 
 static void check_selectors(void)
