@@ -87,10 +87,9 @@ struct vpmu_recipe {
  *
  * A row that is for a condition counts with that one; for the rest: where the engine
  * supplies no cycles, one instruction is one cycle, and where it supplies no slots, one
- * slot, which retires. No event then happens more than once
- * a cycle, so cmask 1 changes nothing, cmask 2 and above never count, and inverted they
- * count every cycle. Conditions without such a definition (edge, inverted cmask 1) are
- * not counted. inv without cmask is
+ * slot, which retires. No event then happens more than once a cycle, so cmask 1 changes
+ * nothing, cmask 2 and above never count, and inverted they count every cycle. Conditions
+ * without such a definition (edge, inverted cmask 1) are not counted. inv without cmask is
  * ignored, as on hardware. EQ compares for being equal: with a cmask that is the
  * same for what happens at most once a cycle; without one it would count cycles in
  * which nothing happens, and is not counted. Where the engine has cycles of its own, a

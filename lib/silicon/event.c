@@ -169,7 +169,8 @@ int vpmu_event_resolve(const struct vpmu_model *model, uint64_t select, int fixe
 		return -VPMU_ENOENT;
 	if (r.signals & cycles && !(VPMU_SIGNALS_UARCH & ~supplied))
 		r.quality = VPMU_QUALITY_MODELLED;
-	r.topdown = fixed == SLOTS_FIXED;
+	r.topdown = fixed == SLOTS_FIXED &&
+		    (!(r.signals & VPMU_SIGNALS_SLOTS) || !(VPMU_SIGNALS_TOPDOWN & ~supplied));
 	*recipe = r;
 	return 0;
 }

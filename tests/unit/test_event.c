@@ -373,6 +373,28 @@ static void test_resolve_modelled(void **state)
 	}
 }
 
+/* Slots have classes if the engine supplies all of these, or none. */
+static void test_resolve_slots(void **state)
+{
+	static const struct { uint64_t supplied, signals; int err; bool topdown; } row[] = {
+		{ VPMU_SIGNALS_ALL, VPMU_SIGNALS_SLOTS, 0, true },
+		{ VPMU_SIGNALS_ALL & ~U(HEAVY), VPMU_SIGNALS_SLOTS, 0, false },
+		{ VPMU_SIGNALS_ALL & ~U(RETIRING), 0, -VPMU_ENOENT, false },
+		{ NO_CLOCK, S(INSTRUCTIONS), 0, true },
+		{ NO_CLOCK | S(CYCLES), S(INSTRUCTIONS), 0, true },
+	};
+	struct vpmu_recipe r;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(row); i++) {
+		assert_int_equal(vpmu_event_resolve(icelake(), 0, 3, USER, row[i].supplied, &r),
+				 row[i].err);
+		assert_true(r.signals == row[i].signals);
+		assert_int_equal(r.topdown, row[i].topdown);
+	}
+}
+
 /* With a clock of the engine's own, cycles are its, and cmask has no definition. */
 static void test_resolve_with_clock(void **state)
 {
@@ -710,6 +732,7 @@ int main(void)
 		cmocka_unit_test(test_find_umask2),
 		cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_resolve),
+		cmocka_unit_test(test_resolve_slots),
 		cmocka_unit_test(test_resolve_with_clock),
 		cmocka_unit_test(test_resolve_modelled),
 		cmocka_unit_test(test_resolve_missing_signals),

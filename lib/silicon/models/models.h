@@ -24,7 +24,7 @@
 /* Names for the signals that a model of the micro-architecture counts. */
 #define U(name)		VPMU_SIGNAL_BIT(VPMU_SIGNAL_OF(VPMU_UARCH_##name))
 
-#define SLOTS		(U(RETIRING) | U(BAD_SPECULATION) | U(FRONTEND_BOUND) | U(BACKEND_BOUND))
+#define SLOTS		VPMU_SIGNALS_SLOTS
 #define STALLED_BACKEND	(U(STALL_L1D) | U(STALL_STORES) | U(STALL_DIVIDER))
 #define MISP_COND	(U(MISP_TAKEN) | U(MISP_NOT_TAKEN))
 #define MISP_INDIRECT	(U(MISP_JMP) | U(MISP_CALL))
