@@ -98,7 +98,10 @@ struct vpmu_kvm_lend {
 	__u32 size;      /* sizeof(struct vpmu_kvm_lend) */
 	__s32 vm;        /* the VM's file, from KVM_CREATE_VM */
 	__u32 vcpu;      /* the vCPU's id, of KVM_CREATE_VCPU */
-	/* Those of the CPU: 5, or 9 with the classes of level 2. */
+	/*
+	 * Those of the CPU: 5, or 9 with the classes of level 2. Perf opens the latter as other
+	 * raw events where the CPU has none; the call then fails, and `available` is 5.
+	 */
 	__u32 n_events;
 	/*
 	 * Files of perf_event_open(): a group on the vCPU's thread. The leader counts slots

@@ -18,7 +18,7 @@
 #define LEND_SLOTS	0x400u
 #define LEND_CLASS	0x8000u
 #define LEND_STEP	0x100u
-#define LEND_LEAST	5u
+#define LEND_LEAST	5u /* slots, and the classes of level 1 */
 
 static void lend_close(const struct vpmu_kvm_lend *l)
 {
@@ -76,16 +76,19 @@ static int lend_group(int device, struct vpmu_kvm_lend *l, uint32_t most, pid_t 
 
 int vpmu_kvm_lend(int device, int vm, uint32_t vcpu, pid_t thread, char *why)
 {
+	uint32_t most = VPMU_KVM_LEND_MAX;
 	unsigned int rings;
 
 	*why = '\0';
 	for (rings = 3; rings; rings--) {
 		struct vpmu_kvm_lend l = { .size = sizeof(l), .vm = vm, .vcpu = vcpu };
-		int error = lend_group(device, &l, VPMU_KVM_LEND_MAX, thread, rings);
+		int error = lend_group(device, &l, most, thread, rings);
 
 		/* The module knows how many the CPU has. */
-		if (error == EINVAL && l.available >= LEND_LEAST && l.available < l.n_events)
-			error = lend_group(device, &l, (uint32_t)l.available, thread, rings);
+		if (error == EINVAL && l.available >= LEND_LEAST && l.available < most) {
+			most = (uint32_t)l.available;
+			error = lend_group(device, &l, most, thread, rings);
+		}
 		if (error) {
 			snprintf(why, VPMU_KVM_WHY, "%s", l.why);
 			return -error;

@@ -12,7 +12,7 @@
 extern const struct {
 	void (*run)(uint64_t turns);
 	const char *name;
-	uint64_t instructions; /* each turn has as many */
+	uint64_t instructions; /* executed in each turn */
 } works[], works_end[];
 
 bool on_trap(struct frame *f)

@@ -13,7 +13,7 @@
 #define BRANCHES	0xc4
 #define INSERTS		0x20cc /* MISC_RETIRED.LBR_INSERTS */
 #define NOT_TAKENS	0x04c4 /* Clearwater Forest's */
-#define LOG		(1ull << 35) /* a selector has it */
+#define LOG		(1ull << 35) /* in a selector */
 #define EVTSEL_QUIET	0x430000 /* USR, OS, EN */
 #define LOG_MOST	3 /* or more */
 #define FREEZE_LBRS	0x800

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLAGS	0x3d	/* MXCSR has them: precision, underflow, overflow, zero divide, invalid */
+#define FLAGS	0x3d	/* in MXCSR: precision, underflow, overflow, zero divide, invalid */
 #define MASKS	0x1f80
 
 static uint64_t state = 1;

@@ -309,8 +309,10 @@ static unsigned int fill(int *fd, unsigned int room)
 	uint64_t count;
 
 	for (n = 0; n < room; n++) {
-		attr.type = events[n < 3 ? n : 3].type;
-		attr.config = events[n < 3 ? n : 3].config;
+		const unsigned int kind = n < 3 ? n : 3;
+
+		attr.type = events[kind].type;
+		attr.config = events[kind].config;
 		fd[n] = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, 0);
 		if (fd[n] < 0)
 			return n;

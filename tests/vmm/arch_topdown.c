@@ -33,7 +33,6 @@ static unsigned int open_group(struct vpmu_kvm_lend *l, uint64_t rings, uint32_t
 		.exclude_host = !(flags & 1), .exclude_user = !(rings & USER),
 		.exclude_kernel = !(rings & KERNEL), .inherit = flags >> 1 & 1,
 	};
-
 	const unsigned int most = most_events();
 
 	for (l->n_events = 0; l->n_events < most; l->n_events++) {
