@@ -61,7 +61,7 @@ check-upstream: all
 	@UPSTREAM=1 tests/run t-linux
 	@tests/upstream $(RELEASE)
 
-# Run make demo and the tests in a clean chroot of each SUITE; FULL=1: all tests.
+# Run make demo and the tests in a clean chroot of each SUITE; FULL=1: all tests; SOAK=TESTS: those, too.
 check-chroot:
 	@tests/chroot $(SUITE)
 
