@@ -67,11 +67,14 @@ def pairs(title, found, workloads):
 def peers(report):
     found = report["peers"]
     result, skipped, titles = found["ratios"], found["skipped"], found["titles"]
+    newer = ""
+    if found.get("commit", report["machine"]["commit"]) != report["machine"]["commit"]:
+        newer = f" vpmu {found['commit']}, on {found['host']}."
     yield ("Beside the peers, to native",
            "The same programs, by CPU time (user and system) to that of a run on this machine "
            "itself in the same round: 20 is 20 times slower. The time includes a tool's start, but "
            "not a guest's boot. As some of them are slow, there were "
-           f"{found['rounds']} rounds, with {found['scale']:g} of the work.",
+           f"{found['rounds']} rounds, with {found['scale']:g} of the work.{newer}",
            ["", *result, "skipped"] if skipped else ["", *result],
            [[title, *(spread(r[name]) if name in r else "-" for r in result.values()),
              *([skipped.get(name, "")] if skipped else [])] for name, title in titles.items()] +
@@ -158,6 +161,30 @@ def engine(report):
             for title, works in variants.items() if works is not base])
 
 
+def counted(by_variant, first, second):
+    """A ratio of counts, which has no interval."""
+    return dict.fromkeys(("ratio", "low", "high"), by_variant[first] / by_variant[second])
+
+
+def programs(report):
+    found = report["programs"]
+    result, variants, base = found["counts"], found["variants"], found["base"]
+    rows = [(x["title"], v, base, x["target"]) for v, x in variants.items()]
+    rows += [(f"{variants[a]['title']}, to {variants[b]['title']}", a, b, target)
+             for a, b, target in found["pairs"]]
+    table = []
+    for title, first, second, target in rows:
+        row = {w: counted(n, first, second) for w, n in result.items()}
+        table.append([title, *(f"{r['ratio']:.3f}" for r in row.values()), judge_all(row, target)])
+    yield (f"The programs' instructions, to {variants[base]['title']}",
+           "What QEMU executes on the vCPU's thread for the programs of the first table, with "
+           f"{found['scale']:g} of the work, counted by a guest of vpmu that executes QEMU: `bench/run "
+           "--only-programs` finds the same on a busy machine. The host's kernel and caches are not in "
+           f"it. The last row has the millions of the base. vpmu {found['commit']}.",
+           ["", *result, "target"],
+           table + [["millions of the base", *(f"{n[base] / 1e6:.0f}" for n in result.values()), ""]])
+
+
 def columns(row):
     return [f"{r['events']} {r['how']}" if r["events"] else r["how"] for r in row]
 
@@ -227,7 +254,8 @@ def scheduling(report):
 # By what of the report they need.
 SECTIONS = {
     "ratios": (ratios,), "peers": (peers,), "costs": (start, switches, samples),
-    "pebs": (samples,), "engine": (engine,), "exits": (exits,), "kvm": (kvm,), "scheduling": (scheduling,),
+    "pebs": (samples,), "engine": (engine,), "programs": (programs,), "exits": (exits,), "kvm": (kvm,),
+    "scheduling": (scheduling,),
 }
 
 

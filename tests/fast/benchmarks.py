@@ -47,6 +47,11 @@ MADE_UP = {
               "pairs": [{"title": "guest, to awk only", "target": 1, "workloads": {"awk": ratio(2)}}]},
     "engine": {"commit": "v1", "base": "unpatched QEMU", "qemu": {"ours": "QEMU 10"},
                "variants": {"unpatched QEMU": {"calls": 30.0}, "counting": {"calls": 33.0}}},
+    "programs": {"commit": "v1", "scale": 0.05, "base": "unpatched", "pairs": [["two", "two", 1.02]],
+                 "variants": {"unpatched": {"title": "unpatched QEMU", "target": None},
+                              "two": {"title": "counting", "target": 1.05}},
+                 "counts": {"awk": {"unpatched": 2000000000, "two": 2100000000},
+                            "calls": {"unpatched": 1000000000, "two": 1060000000}}},
     "scheduling": "1 event   5\n",
 }
 
@@ -72,10 +77,14 @@ case("a peer without one of them", row["guest, to awk only"],
 case("sections", [line.split("\n")[1] for line in made if line.startswith("\n## ")],
      ["## Time, to unpatched QEMU", "## Fastest run to fastest run", "## One to another",
       "## Beside the peers, to native", "## One to a peer", "## The engine's instructions",
-      "## The engine's instructions, to unpatched QEMU", "## The perf scheduler"])
+      "## The engine's instructions, to unpatched QEMU",
+      "## The programs' instructions, to unpatched QEMU", "## The perf scheduler"])
 case("the engine", [" ".join(line.split()) for line in page.text(MADE_UP, "engine")
                     if line.startswith(("unpatched QEMU ", "counting "))],
      ["unpatched QEMU 30.00", "counting 33.00", "counting 1.100"])
+case("the programs", [" ".join(line.split()) for line in page.text(MADE_UP, "programs")][3:],
+     ["counting 1.050 1.060 <=1.05 calls missed", "counting, to counting 1.000 1.000 <=1.02 met",
+      "millions of the base 2000 1000"])
 case("machine", [m in made for m in ("* machine: A CPU, 2 CPUs, Linux 6.1 x86_64",
                                      "* load: 0.2 before", "* ours: QEMU 10")], [True] * 3)
 case("columns", [b for a, b in zip(made, made[1:]) if a.startswith("| ") and b.startswith("| ") and
