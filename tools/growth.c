@@ -129,31 +129,33 @@ void growth_sum(struct growths *g)
 	g->n = kept;
 }
 
+static void swap(struct growth *a, struct growth *b)
+{
+	const struct growth was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
 void growth_leave_grown(struct growths *g)
 {
-	size_t kept = 0;
+	size_t grown = 0, kept = 0, most;
 
 	for (size_t i = 0; i < g->n; i++)
 		if (g->list[i].now > g->list[i].base &&
 		    g->list[i].now - g->list[i].base >= 2 * g->list[i].period)
-			g->list[kept++] = g->list[i];
-		else
-			drop(&g->list[i]);
-	g->n = kept;
-	kept = 0;
-	if (g->n)
-		qsort(g->list, g->n, sizeof(*g->list), by_growth);
-	for (size_t i = 0; i < g->n; i++) {
-		struct growth one = g->list[i], *first;
-		size_t most = 0;
+			swap(&g->list[grown++], &g->list[i]);
+	if (grown)
+		qsort(g->list, grown, sizeof(*g->list), by_growth);
+	for (size_t i = 0; i < grown; i++) {
+		const struct growth *one = &g->list[i], *first = g->list;
 
-		while (most < kept && strcmp(g->list[most].count, one.count))
-			most++;
-		first = &g->list[most];
-		if (most < kept && one.now - one.base < (first->now - first->base) / 4)
-			drop(&one);
-		else
-			g->list[kept++] = one;
+		for (most = 0; most < kept && strcmp(first->count, one->count); most++)
+			first++;
+		if (most == kept || one->now - one->base >= (first->now - first->base) / 4)
+			swap(&g->list[kept++], &g->list[i]);
 	}
+	for (size_t i = kept; i < g->n; i++)
+		drop(&g->list[i]);
 	g->n = kept;
 }
