@@ -38,7 +38,7 @@ sparse_case "module" "$tmp/log" "$root"/kvm/module/!(faults).c
 
 # The four functions, and what the compiler itself calls in a hardened kernel.
 foreign=$(nm -u "$tmp/out/core.o" | awk '{ print $2 }' | grep -vxE \
-	'mem(cpy|move|set|cmp)|__fentry__|__stack_chk_fail|__x86_(return_thunk|indirect_thunk_.*)|__ubsan_.*' ||
+	'mem(cpy|move|set|cmp)|__fentry__|__stack_chk_fail|__x86_(return_thunk|indirect_thunk_.*)|__ubsan_.*|__fortify_(panic|report)' ||
 	true)
 if [ -n "$foreign" ]; then
 	echo "not ok core needs four functions: also ${foreign//$'\n'/ }"
