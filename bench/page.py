@@ -29,6 +29,14 @@ def spread(r):
     return f"{r['ratio']:.3f}" + (f" ({r['low']:.2f}-{r['high']:.2f})" if r["low"] else "")
 
 
+def of_part(report, name):
+    """The commit of a part and, if it has one, the host, where they are not the page's."""
+    part = report.get(name, {})
+    if part.get("commit", report["machine"]["commit"]) == report["machine"]["commit"]:
+        return ""
+    return f" vpmu {part['commit']}" + (f", on {part['host']}." if "host" in part else ".")
+
+
 # ---- the sections
 
 
@@ -67,14 +75,11 @@ def pairs(title, found, workloads):
 def peers(report):
     found = report["peers"]
     result, skipped, titles = found["ratios"], found["skipped"], found["titles"]
-    newer = ""
-    if found.get("commit", report["machine"]["commit"]) != report["machine"]["commit"]:
-        newer = f" vpmu {found['commit']}, on {found['host']}."
     yield ("Beside the peers, to native",
            "The same programs, by CPU time (user and system) to that of a run on this machine "
            "itself in the same round: 20 is 20 times slower. The time includes a tool's start, but "
            "not a guest's boot. As some of them are slow, there were "
-           f"{found['rounds']} rounds, with {found['scale']:g} of the work.{newer}",
+           f"{found['rounds']} rounds, with {found['scale']:g} of the work.{of_part(report, 'peers')}",
            ["", *result, "skipped"] if skipped else ["", *result],
            [[title, *(spread(r[name]) if name in r else "-" for r in result.values()),
              *([skipped.get(name, "")] if skipped else [])] for name, title in titles.items()] +
@@ -83,19 +88,13 @@ def peers(report):
     yield from pairs("One to a peer", found["pairs"], result)
 
 
-def of_costs(report):
-    """The commit whose costs they are, if it is not the page's."""
-    commit = report.get("costs", {}).get("commit")
-    return f" vpmu {commit}." if commit and commit != report["machine"]["commit"] else ""
-
-
 def start(report):
     rows = [["vpmu run --no-snapshot -- true, which boots", "start"],
             ["vpmu run -- true, from a booted guest", "start_snapshot"]]
     costs = report["costs"]
     yield ("From start to command",
            "Seconds until `true` has run in a new guest and all processes have ended, cold and "
-           f"warm.{of_costs(report)}",
+           f"warm.{of_part(report, 'costs')}",
            ["", "seconds", "of CPU"],
            [[title, f"{costs[k]['wall_s']:.2f}", f"{costs[k]['cpu_s']:.2f}"]
             for title, k in rows if k in costs])
@@ -123,7 +122,7 @@ def switches(report):
     if rows:
         yield ("A context switch",
                "Microseconds of a switch in `perf bench sched pipe`, by the events that are "
-               f"counted meanwhile, and the ratio of counting to not counting.{of_costs(report)}",
+               f"counted meanwhile, and the ratio of counting to not counting.{of_part(report, 'costs')}",
                ["PMU", "nothing", "6 software events", "6 counters", "to nothing", "target"], rows)
 
 
@@ -131,14 +130,14 @@ def samples(report):
     pmi = report.get("costs", {}).get("pmi")
     if pmi:
         yield ("An overflow",
-               f"The cost of a sample, perf's writing included.{of_costs(report)}",
+               f"The cost of a sample, perf's writing included.{of_part(report, 'costs')}",
                ["", "samples", "microseconds each"],
                [[f"perf record -c {pmi['period']}", str(pmi["samples"]), f"{pmi['us']:.1f}"]])
     pebs = report.get("pebs") or report.get("costs", {}).get("pebs")
     if pebs:
         yield ("Large PEBS, to counting",
                "CPU time of `perf record -e instructions:uppp -c` to that of `perf stat`, perf's "
-               f"writing included.{of_costs(report)}",
+               f"writing included.{of_part(report, 'costs')}",
                ["", "ratio", "fastest to fastest", "records a second", "target"],
                [[w, spread(c), f"{c['best']:.3f}", f"{c['rate']:.0f}",
                  f"<={PEBS_TARGET:.2f} {judge(c, PEBS_TARGET)}"] for w, c in pebs.items()])
