@@ -4,10 +4,11 @@
  * been mapped anew or written, it has a breakpoint, or the ring is another one. Each test jumps
  * to its target often, so that the target is in each cache of where jumps go.
  *
- * Command line: turns=N of each.
+ * Command line: turns=N of each; count=1: with a counter of instructions.
  */
 #include "bare.h"
 
+#define ENTRIES	4000
 #define WINDOW	510 /* an entry of 2 MiB that maps no RAM */
 #define RF	(1u << 16)
 #define DR7_L0	1u
@@ -111,6 +112,55 @@ static uint64_t written(uint32_t turns)
 	return sum;
 }
 
+/* The sum of what eax is after a call of each of the @steps places in @code. */
+static __attribute__((noinline)) uint64_t entered(const uint8_t *code, uint64_t steps)
+{
+	uint64_t sum = 0;
+
+	asm volatile("jmp 2f\n"
+		     "1: xor %%eax, %%eax\n"
+		     "call *%0\n"
+		     "add %%rax, %1\n"
+		     "add $2, %0\n"
+		     "dec %2\n"
+		     "2: test %2, %2\n"
+		     "jnz 1b"
+		     : "+r" (code), "+r" (sum), "+r" (steps) : : "eax", "memory", "cc");
+	return sum;
+}
+
+/* The same while instructions are counted; returns these. */
+static uint64_t counted(const uint8_t *code, uint64_t steps)
+{
+	wrmsr(MSR_FIXED0, 0);
+	wrmsr(MSR_FIXED_CTRL, 3);
+	wrmsr(MSR_GLOBAL, 1ull << 32);
+	entered(code, steps);
+	wrmsr(MSR_GLOBAL, 0);
+	return rdmsr(MSR_FIXED0);
+}
+
+/*
+ * A sled of INC %eax, entered at each: what QEMU translates of it fills a code buffer of 1 MiB
+ * again and again, and with each all that is known of jumps is gone.
+ */
+static void sled(bool count)
+{
+	static uint8_t code[2 * ENTRIES + 1] __attribute__((aligned(4096)));
+	uint64_t sum = ENTRIES * (ENTRIES + 1ull) / 2;
+
+	for (size_t i = 0; i < ENTRIES; i++) {
+		code[2 * i] = 0xff;
+		code[2 * i + 1] = 0xc0;
+	}
+	code[2 * ENTRIES] = 0xc3;
+	for (int again = 0; again < 2; again++)
+		expect("code entered everywhere", entered(code, ENTRIES), sum);
+	if (count)
+		expect("code entered everywhere, counted",
+		       counted(code, ENTRIES) - counted(code, 0), sum + 8ull * ENTRIES);
+}
+
 static void breakpoint(bool on)
 {
 	asm volatile("mov %0, %%dr0" : : "r" (privileged));
@@ -124,6 +174,8 @@ int main(const char *line)
 	expect("code mapped anew, invlpg", mapped_anew(turns, false), 9ull * turns / 2);
 	expect("code mapped anew, CR3", mapped_anew(turns, true), 9ull * turns / 2);
 	expect("code written", written(turns), 3ull * turns);
+
+	sled(option(line, "count", 0));
 
 	call_often(turns);
 	expect("no breakpoint", n_breakpoints, 0);

@@ -12,7 +12,7 @@ build_bare
 run() { # PROGRAM NAME CPU OPTION...
 	local program=$1 name=$2 cpu=$3 status=0 out
 	shift 3
-	out=$(bare "$program" "$cpu" cpus=2 -smp 2 "$@" 2>&1) || status=$?
+	out=$(bare "$program" "$cpu" "cpus=2 ${line:-}" -smp 2 "$@" 2>&1) || status=$?
 	sed -E "s#^(ok|not ok) #\1 $name/#" <<<"$out"
 	[ $status = 67 ] || echo "not ok $name: QEMU's status is $status, not 67"
 }
@@ -38,6 +38,12 @@ run lookup 'jumps to known targets' Icelake-Server-v6,pmu=off
 run lookup 'jumps to known targets, counted' Icelake-Server-v6,pmu=on
 run lookup 'jumps to known targets by one instruction a block' Icelake-Server-v6,pmu=on \
 	-accel tcg,one-insn-per-tb=on
+for buffer in 1 64; do
+	for threads in single multi; do
+		line=count=1 run lookup "jumps to known targets, $buffer MiB of code, thread=$threads" \
+			Icelake-Server-v6,pmu=on -accel "tcg,tb-size=$buffer,thread=$threads"
+	done
+done
 for model in EPYC-Milan EPYC-Genoa EPYC-Rome,perfctr-core=off; do
 	run exact "${model/,*/ with four}" "$model,pmu=on"
 done
