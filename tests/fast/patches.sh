@@ -39,9 +39,10 @@ for series in qemu/patches/*/; do
 	[ "$(sed -n 2p "$series/cover")" = '' ] && [ "$(wc -l <"$series/cover")" -ge 3 ] ||
 		echo "$series/cover: needed: a subject, an empty line, a text"
 	awk -v f="$series/cover" 'length > 78 { print f ": " length " columns: " $0 }' "$series/cover"
-	find "$series" -maxdepth 1 -name '*.patch' -printf '%f\n' | cut -c 1-4 | sort |
-		diff <(seq -f %04g "$(find "$series" -maxdepth 1 -name '*.patch' | wc -l)") - >"$work/numbers" ||
-		echo "$series: numbers are not 0001 and so on"
+	find "$series" -maxdepth 1 -name '*.patch' -printf '%f\n' | cut -c 1-4 | sort >"$work/numbers"
+	count=$(wc -l <"$work/numbers")
+	seq -f %04g "$count" | cmp -s - "$work/numbers" || echo "$series: numbers are not 0001 and so on"
+	grep -q "^| \`$name\` | $count | " docs/UPSTREAM.md || echo "docs/UPSTREAM.md: no $count patches of $name"
 	for own in "$series"/*/*.patch; do
 		[ -e "$own" ] || continue
 		[ -e "$series/${own##*/}" ] || echo "$own: of no patch of the series"
