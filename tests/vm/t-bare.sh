@@ -3,7 +3,7 @@
 #
 # Counts, overflows and branch records to the very instruction without an operating
 # system: on each model, with each version of perfmon, and with blocks of one
-# instruction. And what is executed where jumps go.
+# instruction. And what is executed where jumps go, and when the CPU is asked to leave.
 set -uo pipefail
 # shellcheck disable=SC1091 # beside this file
 . "$(dirname "$(readlink -f "$0")")/guest.sh"
@@ -43,6 +43,11 @@ for threads in single multi; do
 	line=count=1 run lookup "jumps to known targets, 1 MiB of code, thread=$threads" \
 		Icelake-Server-v6,pmu=on -accel "tcg,tb-size=1,thread=$threads"
 done
+run asked 'asked to leave' Icelake-Server-v6,pmu=off -machine q35
+line=count=1 run asked 'asked to leave, counted' Icelake-Server-v6,pmu=on -machine q35
+line=count=1 run asked 'asked to leave, -icount' Icelake-Server-v6,pmu=on -machine q35 -icount shift=0
+run asked 'asked to leave by one instruction a block' Icelake-Server-v6,pmu=on \
+	-machine q35 -accel tcg,one-insn-per-tb=on
 for model in EPYC-Milan EPYC-Genoa EPYC-Rome,perfctr-core=off; do
 	run exact "${model/,*/ with four}" "$model,pmu=on"
 done
