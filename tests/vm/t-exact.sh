@@ -50,6 +50,9 @@ in_guest perf -- sh -c '
 		else
 			echo "not ok $name: perf stat: $found, not $instructions $branches"
 		fi
+		# Linux does not clear slots for a task whose group counted none when it last
+		# ran, so such a task starts from what another one had: see docs/EVENTS.md.
+		[ "$name" != fork ] || continue
 		found=$(perf stat -x, -e "{slots:u,topdown-retiring:u,topdown-bad-spec:u,topdown-fe-bound:u,topdown-be-bound:u}" \
 			"$program" 2>&1 | cut -d, -f1 | tr "\n" " ")
 		if [ "$found" = "$instructions $instructions 0 0 0 " ]; then
