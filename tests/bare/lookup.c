@@ -141,6 +141,29 @@ static uint64_t counted(const uint8_t *code, uint64_t steps)
 }
 
 /*
+ * The sum of calls of a block and of one that jumps to it. Both are forgotten when a code buffer
+ * of 1 MiB is full, and then the first one's place is another block's sooner than the second's.
+ */
+static uint64_t jumped(const uint8_t *sled)
+{
+	static uint8_t page[4096] __attribute__((aligned(4096)));
+	uint64_t sum = 0;
+
+	write_code(page, 3);
+	page[16] = 0xeb; /* jmp to the page's beginning */
+	page[17] = 0xee;
+	for (uint64_t steps = 0; steps < 320; steps += 8) {
+		entered(sled + 2 * 1000, 300); /* more than the buffer */
+		sum += call(page);
+		entered(sled, 80);
+		sum += call(page + 16) + call(page + 16);
+		entered(sled + 2 * 2000, steps);
+		sum += call(page + 16);
+	}
+	return sum;
+}
+
+/*
  * A sled of INC %eax, entered at each: what QEMU translates of it fills a code buffer of 1 MiB
  * again and again, and with each all that is known of jumps is gone.
  */
@@ -156,6 +179,7 @@ static void sled(bool count)
 	code[2 * ENTRIES] = 0xc3;
 	for (int again = 0; again < 2; again++)
 		expect("code entered everywhere", entered(code, ENTRIES), sum);
+	expect("code that jumps to code that is gone", jumped(code), 40ull * 4 * 3);
 	if (count)
 		expect("code entered everywhere, counted",
 		       counted(code, ENTRIES) - counted(code, 0), sum + 8ull * ENTRIES);
