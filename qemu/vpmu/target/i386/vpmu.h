@@ -99,8 +99,8 @@ typedef enum X86VPMUBranch {
  * instructions, each of which is at most one branch.
  *
  * A block breaks it, as it counts all of its instructions when it is entered.
- * If left[] would become negative, it is not stored, and the block is left
- * before any of it runs (x86_vpmu_tb_expired()).  If the block ends early,
+ * If left[] becomes negative, the block takes that back and is left before any
+ * of it runs (x86_vpmu_tb_expired()).  If the block ends early,
  * x86_vpmu_uncount() takes back what has not retired.  vpmu_fold() moves the
  * counts into the totals, and vpmu_arm() refills the words; both read them by
  * the mode in which they were filled, X86VPMU.mode.
