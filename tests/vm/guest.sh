@@ -72,12 +72,12 @@ build_bare() {
 # bare PROGRAM CPU COMMAND-LINE OPTION...: a program of tests/bare in QEMU; a
 # minute is many times what it takes.
 bare() {
-	local program=$1 cpu=$2 line=$3 accel=(-accel tcg)
+	local program=$1 cpu=$2 line=$3
 	shift 3
-	[[ " $* " != *' -accel '* ]] || accel=() # of several QEMU takes the first
+	# Of several accelerators QEMU takes the first, so a test's own comes before this one.
 	timeout -k 5 "${BARE_SECONDS:-60}" "$VPMU_QEMU/bin/qemu-system-x86_64" \
 		-L "$VPMU_QEMU/share/qemu" \
 		-nodefaults -no-user-config -display none -serial stdio -machine pc -bios qboot.rom \
-		-m 64 "${accel[@]}" -cpu "$cpu,check=off" -device isa-debug-exit,iobase=0xf4,iosize=4 \
-		-kernel "$VPMU_BUILD/bare/$program" -append "$line" "$@" </dev/null
+		-m 64 -cpu "$cpu,check=off" -device isa-debug-exit,iobase=0xf4,iosize=4 \
+		-kernel "$VPMU_BUILD/bare/$program" -append "$line" "$@" -accel tcg </dev/null
 }
