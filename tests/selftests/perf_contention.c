@@ -51,6 +51,7 @@
 #define MAX_COUNTERS 32
 #define MAX_EVENTS (2 * MAX_COUNTERS + 8)
 #define TRIES 200
+#define TRIES_S 20 /* at least: another VM may take the CPU for seconds */
 #define LONG_MS 2000
 #define SHORT_MS 4
 #define ROTATIONS 8
@@ -523,6 +524,16 @@ static bool run_trigger(const struct cell *c, bool released, enum trigger trigge
 	return state_of(fd) == ACTIVE;
 }
 
+static unsigned int tries, void_tries; /* of the last steady() */
+
+static const char *unsteady(void)
+{
+	static char why[80];
+
+	snprintf(why, sizeof(why), "no two of %u runs agree, %u were void", tries, void_tries);
+	return why;
+}
+
 /*
  * Run it until two runs in a row are not void, take less than the rotation's
  * interval together and agree. Leaves the result in @result; @run puts its own
@@ -532,11 +543,11 @@ static bool steady(void (*run)(void *arg, void *scratch), void *arg, void *resul
 		   void *scratch, size_t size)
 {
 	const struct timespec pause = {.tv_nsec = NS_PER_MS};
-	uint64_t start, last = 0;
+	uint64_t end = now_ns() + TRIES_S * 1000 * NS_PER_MS, start = 0, last = 0;
 	bool agreed = false, have_last = false;
-	unsigned int i;
 
-	for (i = 0; i < TRIES && !agreed; i++) {
+	tries = void_tries = 0;
+	for (; (tries < TRIES || start < end) && !agreed; tries++) {
 		nanosleep(&pause, NULL);
 		start = now_ns();
 		memset(scratch, 0, size);
@@ -546,6 +557,7 @@ static bool steady(void (*run)(void *arg, void *scratch), void *arg, void *resul
 		close_all();
 		if (run_void || (mux_ms == LONG_MS && now_ns() - start > LONG_MS * NS_PER_MS)) {
 			have_last = false;
+			void_tries++;
 			continue;
 		}
 		agreed = have_last && !memcmp(result, scratch, size) &&
@@ -593,12 +605,12 @@ static void measure_cell(struct cell *c)
 	enum trigger t;
 
 	if (!steady(cell_step, &start, c, &scratch, sizeof(scratch)))
-		die("%s %s %s: no two runs agree", resource_name[c->resource],
-		    class_name[c->incumbent], class_name[c->newcomer]);
+		die("%s %s %s: %s", resource_name[c->resource], class_name[c->incumbent],
+		    class_name[c->newcomer], unsteady());
 	for (t = 0; t < TRIGGERS && c->loser != NOBODY; t++) {
 		if (t != TIMER && (!attempt(c, false, t) || !attempt(c, true, t)))
-			die("%s %s %s %s: no two runs agree", resource_name[c->resource],
-			    class_name[c->incumbent], class_name[c->newcomer], trigger_name[t]);
+			die("%s %s %s %s: %s", resource_name[c->resource], class_name[c->incumbent],
+			    class_name[c->newcomer], trigger_name[t], unsteady());
 	}
 }
 
@@ -607,8 +619,8 @@ static void measure_timer(struct cell *c)
 	if (c->loser == NOBODY)
 		return;
 	if (!attempt(c, false, TIMER) || !attempt(c, true, TIMER))
-		die("%s %s %s timer: no two runs agree", resource_name[c->resource],
-		    class_name[c->incumbent], class_name[c->newcomer]);
+		die("%s %s %s timer: %s", resource_name[c->resource], class_name[c->incumbent],
+		    class_name[c->newcomer], unsteady());
 }
 
 /*
@@ -1439,7 +1451,7 @@ static void measure_case(const struct test_case *c, struct text *result)
 	struct text scratch;
 
 	if (!steady(case_step, (void *)c, result, &scratch, sizeof(scratch)))
-		die("%s: no two runs agree", c->id);
+		die("%s: %s", c->id, unsteady());
 }
 
 /* ---- what this machine has */

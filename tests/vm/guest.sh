@@ -30,14 +30,14 @@ build_programs() {
 }
 
 # in_guest NAME OPTION... -- COMMAND...: the command's cases with NAME/ before
-# them, and one of its own when the command fails. A guest that hangs ends before its
-# test does, so that the others have their turn.
+# them, why it gave up (TAP's "Bail out!"), and one of its own when the command fails. A
+# guest that hangs ends before its test does, so that the others have their turn.
 in_guest() {
 	local name=$1 out status=0
 	shift
 	out=$(timeout -k 10 "${GUEST_SECONDS:-600}" "$VPMU_BUILD/vpmu" run "$@" 2>&1 </dev/null) ||
 		status=$?
-	sed -E "s#^(ok|not ok|skip) #\1 $name/#" <<<"$out"
+	sed -E "s#^(ok|not ok|skip) #\1 $name/#; s#^Bail out! #not ok $name: #" <<<"$out"
 	case $status in
 	0) ;;
 	124 | 137) echo "not ok $name: not done after ${GUEST_SECONDS:-600} s" ;;
